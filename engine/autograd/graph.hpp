@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/autograd/parameter.hpp"
+#include "engine/core/clock.hpp"
+#include "engine/tensor/tensor.hpp"
+
+namespace gradsync {
+
+class Node;
+using NodePtr = std::shared_ptr<Node>;
+
+/// A tensor in a computation. `node` is the operation that made it, null for constants and while
+/// gradients are off.
+struct Variable {
+  Tensor data;
+  NodePtr node;
+};
+
+/// One backward pass over the tape, as its hooks see it.
+class BackwardPass {
+ public:
+  /// Runs `callback` once, after the last node of this pass, on the rank's thread (PyTorch's
+  /// queue_callback). The reducer waits for its buckets there.
+  void queue_callback(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
+
+ private:
+  friend class Graph;
+  std::vector<std::function<void()>> callbacks_;
+};
+
+/// An operation on the tape. `parents` are the nodes of its inputs, null where an input needs no
+/// gradient.
+class Node {
+ public:
+  Node(const char* name, std::vector<NodePtr> parents)
+      : parents_(std::move(parents)), name_(name) {}
+  virtual ~Node();
+
+  const char* name() const noexcept { return name_; }
+  const std::vector<NodePtr>& parents() const noexcept { return parents_; }
+  /// The parameter of an AccumulateGrad node; null for every other node.
+  virtual Parameter* parameter() const noexcept { return nullptr; }
+
+  /// Gradients of the inputs, one for each parent (undefined where the parent is null), from the
+  /// gradient of the output. May be undefined if the output had no use in the loss.
+  virtual std::vector<Tensor> backward(const Tensor& grad_output, BackwardPass& pass) = 0;
+
+ private:
+  friend class Graph;
+  std::vector<NodePtr> parents_;
+  const char* name_;
+  std::uint64_t sequence_ = 0;
+};
+
+/// The tape of one rank: records operations while gradients are on, and runs backward passes.
+///
+/// The order of a backward pass is PyTorch's: among the nodes that are ready, the one created last
+/// runs first, and AccumulateGrad nodes run before all others, so hooks fire as early as possible.
+/// All state is in this object (none is thread-local): ranks of a simulation share a thread.
+class Graph {
+ public:
+  explicit Graph(Clock& clock) : clock_(&clock) {}
+
+  bool grad_enabled() const noexcept { return grad_enabled_; }
+  void set_grad_enabled(bool enabled) noexcept { grad_enabled_ = enabled; }
+
+  Clock& clock() const noexcept { return *clock_; }
+
+  /// A leaf: the same AccumulateGrad node each time for the same parameter.
+  Variable leaf(const ParameterPtr& parameter);
+  /// Enters `node` as the maker of `data` (or drops it while gradients are off or if no parent
+  /// needs a gradient).
+  Variable record(Tensor data, NodePtr node);
+
+  /// Runs backward from `root` (a scalar: d root / d root = 1), or from several outputs with the
+  /// given gradients. Gradients accumulate into the parameters; hooks run; then the callbacks.
+  void backward(const Variable& root);
+  void backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients);
+
+  /// The parameters whose AccumulateGrad node can be reached from `outputs`, in no given order.
+  std::vector<Parameter*> reachable_parameters(const std::vector<Variable>& outputs) const;
+
+ private:
+  Clock* clock_;
+  bool grad_enabled_ = true;
+  std::uint64_t next_sequence_ = 1;
+  std::vector<std::pair<Parameter*, std::weak_ptr<Node>>> leaves_;
+};
+
+/// Switches gradients off for a scope (torch.no_grad).
+class NoGradGuard {
+ public:
+  explicit NoGradGuard(Graph& graph) : graph_(graph), before_(graph.grad_enabled()) {
+    graph_.set_grad_enabled(false);
+  }
+  ~NoGradGuard() { graph_.set_grad_enabled(before_); }
+  NoGradGuard(const NoGradGuard&) = delete;
+  NoGradGuard& operator=(const NoGradGuard&) = delete;
+
+ private:
+  Graph& graph_;
+  bool before_;
+};
+
+}  // namespace gradsync

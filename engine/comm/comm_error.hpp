@@ -1,0 +1,25 @@
+#pragma once
+
+#include "engine/comm/flight_recorder.hpp"
+#include "engine/core/error.hpp"
+
+namespace gradsync {
+
+/// A collective that did not complete. `code()` is kTimeout, kPeerFailed, kRankDied, kDesync or
+/// kInternal; `what()` names rank, sequence, operation, elements, label and cause.
+class CommError : public Error {
+ public:
+  CommError(ErrorCode code, int rank, CollectiveRecord record, const std::string& cause);
+
+  int rank() const noexcept { return rank_; }
+  const CollectiveRecord& record() const noexcept { return record_; }
+  /// The cause alone, e.g. "timed out after 10 s" or "rank 2 died (signal 9)".
+  const std::string& cause() const noexcept { return cause_; }
+
+ private:
+  int rank_;
+  CollectiveRecord record_;
+  std::string cause_;
+};
+
+}  // namespace gradsync

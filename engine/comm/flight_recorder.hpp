@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/comm/label.hpp"
+#include "engine/core/units.hpp"
+#include "engine/tensor/dtype.hpp"
+
+namespace gradsync {
+
+enum class OpType { kAllreduce, kBroadcast, kAllgather, kBarrier };
+enum class ReduceOp { kSum, kMax, kMin };
+
+const char* to_string(OpType op) noexcept;     ///< "allreduce", "broadcast", "allgather", "barrier"
+const char* to_string(ReduceOp op) noexcept;   ///< "sum", "max", "min"
+
+/// Life of a collective on one rank, as in PyTorch's flight recorder.
+enum class CollectiveState {
+  kScheduled,  ///< issued; earlier collectives of the group are still running
+  kStarted,    ///< handed to the network
+  kCompleted,  ///< this rank has its result
+  kFailed,     ///< ended with an error (`error` says which)
+};
+
+const char* to_string(CollectiveState state) noexcept;
+
+/// One collective of one rank.
+struct CollectiveRecord {
+  std::int64_t sequence = 0;  ///< per group and rank, from 0, in the order of issue
+  std::string group;          ///< process group's name, "default_pg"
+  OpType op = OpType::kAllreduce;
+  ReduceOp reduce_op = ReduceOp::kSum;
+  std::int32_t root = -1;  ///< broadcast only
+  std::int64_t elements = 0;
+  DType dtype = DType::kFloat32;
+  Bytes bytes = 0;
+  CollectiveLabel label;
+  /// Names of the parameters in the bucket, in bucket order (shared with the reducer; may be null).
+  std::shared_ptr<const std::vector<std::string>> parameters;
+  CollectiveState state = CollectiveState::kScheduled;
+  Seconds issued{0};
+  Seconds started{-1};    ///< negative while it has not
+  Seconds completed{-1};  ///< negative while it has not
+  std::string error;
+};
+
+/// The last collectives of one rank: a ring buffer of fixed size, always on, in every world.
+///
+/// Thread-safety: `schedule` is called by the rank's thread; `start`, `complete` and `fail` by it or
+/// by a communication thread; `snapshot` by anyone (a watchdog, a signal's handler thread).
+class FlightRecorder {
+ public:
+  static constexpr std::size_t kDefaultCapacity = 2000;  // PyTorch's TORCH_FR_BUFFER_SIZE
+
+  explicit FlightRecorder(std::size_t capacity = kDefaultCapacity);
+
+  /// Adds a record (state kScheduled) and returns its sequence number within `record.group`.
+  std::int64_t schedule(CollectiveRecord record);
+  void start(const std::string& group, std::int64_t sequence, Seconds now);
+  void complete(const std::string& group, std::int64_t sequence, Seconds now);
+  void fail(const std::string& group, std::int64_t sequence, Seconds now, std::string error);
+
+  /// The records that the ring still holds, oldest first.
+  std::vector<CollectiveRecord> snapshot() const;
+  /// How many collectives were ever scheduled, in all groups.
+  std::int64_t total_scheduled() const;
+
+  /// Called (outside the lock) with each record when it completes or fails, on the thread that
+  /// completes it. At most one observer; set it before the first collective.
+  void set_completion_observer(std::function<void(const CollectiveRecord&)> observer);
+
+ private:
+  CollectiveRecord* find(const std::string& group, std::int64_t sequence);
+  void finish(const std::string& group, std::int64_t sequence, Seconds now, CollectiveState state,
+              std::string error);
+
+  mutable std::mutex mutex_;
+  std::size_t capacity_;
+  std::deque<CollectiveRecord> ring_;
+  std::vector<std::pair<std::string, std::int64_t>> next_sequence_;  // by group; few groups
+  std::int64_t total_ = 0;
+  std::function<void(const CollectiveRecord&)> observer_;
+};
+
+}  // namespace gradsync

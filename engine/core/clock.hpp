@@ -1,0 +1,28 @@
+#pragma once
+
+#include "engine/core/units.hpp"
+
+namespace gradsync {
+
+/// The first seam: what time it is for one rank, and how a rank spends it.
+///
+/// A clock belongs to one rank and is used by that rank's thread (or actor) alone, except `now()`,
+/// which a backend's communication thread may call too.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+
+  /// Time since the start of the run. Wall clocks of ranks on one machine share their origin.
+  virtual Seconds now() const = 0;
+
+  /// Spends `duration` of *replayed* compute. A wall clock really lets the time pass. The simulated
+  /// clock adds it to the rank's debt, which is paid in one sleep when the rank next touches the
+  /// network; `now()` includes the debt.
+  virtual void advance(Seconds duration) = 0;
+
+  /// Charges compute that has really been done (`flops` operations). A wall clock has already
+  /// spent the time and does nothing; the simulated clock advances by flops / rate.
+  virtual void charge_flops(double flops) = 0;
+};
+
+}  // namespace gradsync

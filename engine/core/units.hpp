@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gradsync {
+
+/// A duration, in seconds. In a real world it is wall time, in the simulator simulated time.
+using Seconds = std::chrono::duration<double>;
+
+/// An amount of memory or traffic, in bytes.
+using Bytes = std::int64_t;
+
+/// A transfer rate, in bytes a second.
+struct BytesPerSecond {
+  double value = 0;
+};
+
+/// A compute rate, in floating-point operations a second.
+struct FlopsPerSecond {
+  double value = 0;
+};
+
+/// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads units.
+/// k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits.
+/// A missing or unknown unit, a negative or non-finite number, and trailing text throw
+/// std::invalid_argument whose message says what was expected.
+
+/// "5us", "10ms", "1.5s", "2min", "1h" (ns, us, ms, s, min, h).
+Seconds parse_duration(std::string_view text);
+/// "25MiB", "1048576B", "10MB".
+Bytes parse_bytes(std::string_view text);
+/// "25GBps", "200Gbps", "12.5MBps".
+BytesPerSecond parse_bandwidth(std::string_view text);
+/// "50Gf", "1.5Tf" (floating-point operations a second).
+FlopsPerSecond parse_compute_rate(std::string_view text);
+
+/// Shortest text that the parser of the same quantity reads back to the same value.
+std::string format_duration(Seconds value);
+std::string format_bandwidth(BytesPerSecond value);
+std::string format_compute_rate(FlopsPerSecond value);
+/// For people: "6.0 MB", "1.3 GB" (powers of 1000, two digits).
+std::string format_bytes_human(Bytes value);
+
+}  // namespace gradsync

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/autograd/graph.hpp"
+#include "engine/autograd/parameter.hpp"
+
+namespace gradsync {
+
+/// Inputs of one step on one rank.
+struct Batch {
+  std::vector<std::int64_t> sample_indices;  ///< positions in the data set, as the sampler gave them
+  Tensor inputs;    ///< [batch, seq_len] int64 token ids; undefined for replayed models
+  Tensor targets;   ///< [batch, seq_len] int64; undefined for replayed models
+  std::int64_t global_step = 0;  ///< optimizer steps so far (synthetic gradients depend on it)
+};
+
+/// What is trained. Implementations: TransformerModel (computed for real), ReplayModel (a measured
+/// profile). A model belongs to one rank.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  /// Trainable or not, in registration order (pre-order over modules); shared ones once.
+  virtual const std::vector<ParameterPtr>& parameters() const = 0;
+  virtual const std::vector<BufferPtr>& buffers() const = 0;
+
+  /// Builds the outputs on `graph`. The first output is the loss, a float32 scalar.
+  virtual std::vector<Variable> forward(const Batch& batch, Graph& graph) = 0;
+
+  /// Time that the optimizer takes for this model where it is replayed, zero where it is computed.
+  virtual Seconds replayed_optimizer_time() const { return Seconds{0}; }
+};
+
+}  // namespace gradsync

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/core/units.hpp"
+
+namespace gradsync {
+
+class Tensor;
+
+enum class DeviceType { kCpu, kCuda, kMeta };
+
+/// Memory of a device. Its bytes are released when the last tensor that uses it goes away.
+/// `data()` is null on the meta device and not dereferenceable by the host on CUDA.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  std::byte* data() const noexcept { return data_; }
+  Bytes nbytes() const noexcept { return nbytes_; }
+
+ protected:
+  Storage(std::byte* data, Bytes nbytes) : data_(data), nbytes_(nbytes) {}
+
+ private:
+  std::byte* data_;
+  Bytes nbytes_;
+};
+
+/// One AdamW step on one parameter (Loshchilov & Hutter; PyTorch 2.x's order of operations,
+/// torch/optim/adamw.py, single tensor). The scalars are computed in double by the caller.
+struct AdamWStep {
+  double lr;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  bool maximize;
+  std::int64_t step;  ///< 1 for the first update of this parameter
+};
+
+/// One SGD step on one parameter (torch/optim/sgd.py).
+struct SgdStep {
+  double lr;
+  double momentum;
+  double dampening;
+  double weight_decay;
+  bool nesterov;
+  bool maximize;
+  bool first;  ///< the momentum buffer is undefined before: it takes a copy of the gradient
+};
+
+/// The third seam: memory and the element-wise operations that the engine itself needs. The reducer
+/// and the optimizers are written against this interface alone, so their code is the same on the
+/// CPU, on CUDA and on the meta device (shapes without bytes), where every operation does nothing.
+///
+/// All tensors of one call are contiguous, live on this device and, unless said otherwise, have the
+/// same dtype and numel; a call that breaks this throws Error(kInternal). Operations on CUDA are
+/// ordered on the device's compute stream. A device is shared by all ranks of a process and is
+/// thread-safe for calls on different tensors.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceType type() const noexcept = 0;
+  /// "cpu", "meta", "cuda:0".
+  virtual std::string name() const = 0;
+
+  /// Uninitialised memory, aligned to 64 bytes (bit-identity of kernels depends on alignment).
+  virtual std::shared_ptr<Storage> allocate(Bytes nbytes) = 0;
+
+  /// dst = src. Both on this device; same dtype.
+  virtual void copy(Tensor& dst, const Tensor& src) = 0;
+  /// dst[i] = value, rounded to dst's dtype.
+  virtual void fill(Tensor& dst, double value) = 0;
+  /// dst += src, one rounding an element.
+  virtual void add(Tensor& dst, const Tensor& src) = 0;
+  /// dst = src * factor, factor rounded to the dtype first (the reducer's copy path: PyTorch scales a
+  /// gradient by float(1/world) while copying it into its bucket). dst and src may be the same.
+  virtual void scale(Tensor& dst, const Tensor& src, double factor) = 0;
+  /// dst /= divisor, a true division (the reducer's alias path on CPU).
+  virtual void divide(Tensor& dst, double divisor) = 0;
+  /// dst = src converted to dst's dtype (round to nearest even).
+  virtual void cast(Tensor& dst, const Tensor& src) = 0;
+  /// p-norm of the elements (p = 1, 2 or infinity), in the tensor's dtype, widened to double.
+  virtual double norm(const Tensor& tensor, double p) = 0;
+
+  /// Updates `param`, `exp_avg`, `exp_avg_sq` (and `max_exp_avg_sq` unless it is undefined: amsgrad).
+  virtual void adamw_step(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
+                          Tensor& max_exp_avg_sq, const AdamWStep& step) = 0;
+  /// Updates `param` and `momentum_buffer` (undefined when momentum is 0).
+  virtual void sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_buffer,
+                        const SgdStep& step) = 0;
+
+  /// Copies the tensor's bytes to or from the host; on the meta device an Error(kInternal).
+  virtual void copy_to_host(std::span<std::byte> dst, const Tensor& src) = 0;
+  virtual void copy_from_host(Tensor& dst, std::span<const std::byte> src) = 0;
+};
+
+/// The two devices that every build has. They live as long as the process.
+Device& cpu_device();
+Device& meta_device();
+
+}  // namespace gradsync
