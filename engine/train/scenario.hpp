@@ -27,6 +27,8 @@ struct TransformerSpec {
 struct ReplaySpec {
   std::string profile;  ///< path of the profile, relative to the scenario file
   double compute_scale = 1.0;  ///< multiplies every time of the profile
+  /// True: gradients have bytes, also in the simulator (where they are meta tensors by default).
+  bool payload = false;
 };
 
 struct ModelSpec {
