@@ -23,10 +23,11 @@ struct FlopsPerSecond {
   double value = 0;
 };
 
-/// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads units.
-/// k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits.
-/// A missing or unknown unit, a negative or non-finite number, and trailing text throw
-/// std::invalid_argument whose message says what was expected.
+/// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads
+/// units. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits. A
+/// missing or unknown unit, a negative or non-finite number, and trailing text throw
+/// std::invalid_argument whose message says what was expected. No space stands between the number
+/// and its unit.
 
 /// "5us", "10ms", "1.5s", "2min", "1h" (ns, us, ms, s, min, h).
 Seconds parse_duration(std::string_view text);
@@ -41,7 +42,15 @@ FlopsPerSecond parse_compute_rate(std::string_view text);
 std::string format_duration(Seconds value);
 std::string format_bandwidth(BytesPerSecond value);
 std::string format_compute_rate(FlopsPerSecond value);
-/// For people: "6.0 MB", "1.3 GB" (powers of 1000, two digits).
+/// For people: "6.0 MB", "1.3 GB", "340 MB" (powers of 1000, two significant digits at the least).
 std::string format_bytes_human(Bytes value);
+
+/// What a text with a unit measures.
+enum class Quantity { kDuration, kBytes, kBandwidth, kComputeRate };
+
+/// What a reader expects, for error messages: e.g. "a bandwidth such as \"25GBps\"".
+std::string describe_quantity(Quantity quantity);
+/// A regular expression (ECMA 262, anchored) for the texts that the parser accepts, for schemas.
+std::string quantity_pattern(Quantity quantity);
 
 }  // namespace gradsync
