@@ -1,0 +1,26 @@
+#pragma once
+
+#include <compare>
+#include <optional>
+
+namespace gradsync {
+
+/// Whose rules to follow where versions of PyTorch differ.
+struct PytorchVersion {
+  int major = 2;
+  int minor = 7;
+  friend constexpr auto operator<=>(const PytorchVersion&, const PytorchVersion&) = default;
+};
+
+/// Options of DistributedDataParallel, under PyTorch's names and with its defaults.
+struct DdpOptions {
+  /// MiB, may be fractional; unset is PyTorch's None: 25 MiB with a first bucket of 1 MiB. A value
+  /// given explicitly is the first bucket's cap as well (pytorch/pytorch#121640); before that
+  /// change the first bucket was always 1 MiB.
+  std::optional<double> bucket_cap_mb;
+  /// Gradients are views into the buckets: no copy back, and no second copy in memory.
+  bool gradient_as_bucket_view = false;
+  PytorchVersion pytorch_version;
+};
+
+}  // namespace gradsync

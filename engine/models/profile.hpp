@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/core/units.hpp"
+#include "engine/tensor/tensor.hpp"
+
+namespace gradsync {
+
+struct ProfileParameter {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+  Seconds ready{0};  ///< from the start of backward until its gradient is there
+};
+
+/// What a training step of some model costs on some machine, without the model: parameters in
+/// registration order and times. See docs/profiles.md.
+struct ModelProfile {
+  std::string name;
+  std::string source;      ///< where the numbers come from
+  std::string confidence;  ///< "measured", "scaled" or "synthetic"
+  Seconds forward_time{0};
+  Seconds optimizer_time{0};
+  std::vector<ProfileParameter> parameters;
+
+  /// Indices of the parameters in the order in which their gradients become ready; equal times in
+  /// reverse registration order.
+  std::vector<std::size_t> ready_order() const;
+  std::int64_t parameter_count() const;
+};
+
+/// Reads a profile: JSON with the keys name, source, confidence, forward, optimizer (durations such
+/// as "38.5ms") and parameters [{name, shape, dtype (default float32), ready}]. Throws ConfigError
+/// with file and JSON pointer for the first mistake.
+ModelProfile load_profile(const std::string& file);
+/// The same from JSON text; `name` stands for the file in errors.
+ModelProfile parse_profile(const std::string& text, const std::string& name);
+
+}  // namespace gradsync

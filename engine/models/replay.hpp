@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/models/model.hpp"
+#include "engine/models/profile.hpp"
+
+namespace gradsync {
+
+struct ReplayOptions {
+  double compute_scale = 1.0;  ///< multiplies every time of the profile
+  /// True: gradients have the values of `replay_gradient`. False: they have a shape and undefined
+  /// bytes; on the meta device they have none in any case.
+  bool payload = false;
+};
+
+/// A model that takes the time of a profile and computes nothing: `forward` advances the clock by
+/// the forward time, and backward advances it from one gradient to the next and fires their hooks
+/// in the profile's order. Its loss is a float32 scalar 0 (on meta: without bytes).
+class ReplayModel final : public Model {
+ public:
+  ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, int world_size,
+              const ReplayOptions& options, Device& device);
+
+  const std::vector<ParameterPtr>& parameters() const override { return parameters_; }
+  const std::vector<BufferPtr>& buffers() const override { return buffers_; }
+  std::vector<Variable> forward(const Batch& batch, Graph& graph) override;
+  Seconds replayed_optimizer_time() const override;
+
+ private:
+  std::shared_ptr<const ModelProfile> profile_;
+  std::vector<std::size_t> ready_order_;
+  int rank_;
+  int world_size_;
+  ReplayOptions options_;
+  Device* device_;
+  std::vector<ParameterPtr> parameters_;
+  std::vector<BufferPtr> buffers_;
+};
+
+/// Element `element` of the local gradient of `parameter` (its index) on `rank` in optimizer step
+/// `step`: world_size * s * 2^j with a sign s and j in 0..3 that come from a hash of the arguments.
+/// Scaled by 1/world_size (by multiplication or by division) it is exactly s * 2^j, and a sum of
+/// such numbers is exact in any order, so a mean over ranks can be checked to the last bit for
+/// every world size.
+double replay_gradient(int world_size, int rank, std::int64_t step, std::size_t parameter,
+                       std::int64_t element);
+/// The mean of `replay_gradient` over all ranks: what an all-reduced gradient must hold, exactly.
+double replay_mean_gradient(int world_size, std::int64_t step, std::size_t parameter,
+                            std::int64_t element);
+
+}  // namespace gradsync

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "engine/optim/optimizer.hpp"
+#include "engine/tensor/device.hpp"
+
+namespace gradsync {
+
+/// Defaults are PyTorch's (lr 1e-3 since 2.2).
+struct SgdOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+};
+
+/// Stochastic gradient descent with momentum: torch/optim/sgd.py, single tensor.
+class Sgd final : public Optimizer {
+ public:
+  struct ParameterGroup {
+    std::vector<ParameterPtr> parameters;
+    SgdOptions options;
+  };
+
+  /// Throw Error(kMisuse) as PyTorch raises ValueError: lr, momentum, weight_decay >= 0; nesterov
+  /// needs momentum > 0 and dampening 0.
+  explicit Sgd(std::vector<ParameterPtr> parameters, const SgdOptions& options = {});
+  explicit Sgd(std::vector<ParameterGroup> groups);
+
+  void step() override;
+
+  /// Momentum buffers in the order of the group's parameters; undefined before the first update and
+  /// where momentum is 0.
+  const std::vector<Tensor>& momentum_buffers(std::size_t group = 0) const {
+    return momentum_buffers_.at(group);
+  }
+
+ private:
+  std::vector<SgdOptions> options_;  // by group; `lr` there is not used after construction
+  std::vector<std::vector<Tensor>> momentum_buffers_;
+};
+
+}  // namespace gradsync
