@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/core/error.hpp"
+#include "engine/tensor/dtype.hpp"
+#include "engine/tensor/half.hpp"
+
+namespace gradsync {
+
+/// The DType of a C++ element type.
+template <typename T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::kFloat32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::kFloat64;
+};
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::kFloat16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::kBFloat16;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::kInt32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::kInt64;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::kUInt8;
+};
+
+/// The type in which elements of T are computed with: float for the 16-bit types, else T.
+template <typename T>
+struct MathTypeOf {
+  using type = T;
+};
+template <>
+struct MathTypeOf<Half> {
+  using type = float;
+};
+template <>
+struct MathTypeOf<BFloat16> {
+  using type = float;
+};
+template <typename T>
+using MathType = typename MathTypeOf<T>::type;
+
+/// Calls `function(T{})` with the element type of `dtype`.
+template <typename Function>
+decltype(auto) with_element_type(DType dtype, Function&& function) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return function(float{});
+    case DType::kFloat64:
+      return function(double{});
+    case DType::kFloat16:
+      return function(Half{});
+    case DType::kBFloat16:
+      return function(BFloat16{});
+    case DType::kInt32:
+      return function(std::int32_t{});
+    case DType::kInt64:
+      return function(std::int64_t{});
+    case DType::kUInt8:
+      return function(std::uint8_t{});
+  }
+  throw Error(ErrorCode::kInternal, "unknown dtype");
+}
+
+/// The same for the floating-point types; `operation` names the caller in the error for the others.
+template <typename Function>
+decltype(auto) with_floating_type(DType dtype, const char* operation, Function&& function) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return function(float{});
+    case DType::kFloat64:
+      return function(double{});
+    case DType::kFloat16:
+      return function(Half{});
+    case DType::kBFloat16:
+      return function(BFloat16{});
+    default:
+      throw Error(ErrorCode::kInternal, std::string(operation) +
+                                            " needs a floating-point tensor, found " +
+                                            std::string(to_string(dtype)));
+  }
+}
+
+}  // namespace gradsync

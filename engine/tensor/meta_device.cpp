@@ -1,0 +1,49 @@
+#include "engine/core/error.hpp"
+#include "engine/tensor/tensor.hpp"
+
+namespace gradsync {
+namespace {
+
+class MetaStorage final : public Storage {
+ public:
+  explicit MetaStorage(Bytes nbytes) : Storage(nullptr, nbytes) {}
+};
+
+/// Shapes without bytes: every operation on elements is a no-op.
+class MetaDevice final : public Device {
+ public:
+  DeviceType type() const noexcept override { return DeviceType::kMeta; }
+  std::string name() const override { return "meta"; }
+
+  std::shared_ptr<Storage> allocate(Bytes nbytes) override {
+    return std::make_shared<MetaStorage>(nbytes);
+  }
+
+  void copy(Tensor&, const Tensor&) override {}
+  void fill(Tensor&, double) override {}
+  void add(Tensor&, const Tensor&) override {}
+  void scale(Tensor&, const Tensor&, double) override {}
+  void divide(Tensor&, double) override {}
+  void cast(Tensor&, const Tensor&) override {}
+  double norm(const Tensor&, double) override { return 0; }
+  void adamw_step(Tensor&, const Tensor&, Tensor&, Tensor&, Tensor&, const AdamWStep&) override {}
+  void sgd_step(Tensor&, const Tensor&, Tensor&, const SgdStep&) override {}
+
+  void copy_to_host(std::span<std::byte>, const Tensor&) override { no_bytes(); }
+  void copy_from_host(Tensor&, std::span<const std::byte>) override { no_bytes(); }
+
+ private:
+  [[noreturn]] static void no_bytes() {
+    throw Error(ErrorCode::kInternal,
+                "a meta tensor has no bytes: its elements cannot be copied to or from the host");
+  }
+};
+
+}  // namespace
+
+Device& meta_device() {
+  static MetaDevice device;
+  return device;
+}
+
+}  // namespace gradsync
