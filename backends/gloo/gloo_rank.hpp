@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/store/rank_environment.hpp"
+#include "engine/train/rank_report.hpp"
+#include "engine/train/scenario.hpp"
+
+namespace gradsync {
+
+struct GlooRankOptions {
+  /// Where this rank writes ranks/rank-N.json (see write_report_file); empty: nowhere.
+  std::string run_directory;
+  /// Bring the reports of all ranks to rank 0 through the store (under a foreign launcher).
+  bool gather_reports = false;
+};
+
+struct GlooRankResult {
+  RankReport report;
+  /// Rank 0 with `gather_reports`: the reports of all ranks, by rank; else empty.
+  std::vector<RankReport> all_reports;
+  /// Exit status of this rank's process: 0, or exit_status(*report.error_code).
+  int exit_status() const;
+};
+
+/// A whole rank on Gloo: store, rendezvous, process group, run_rank on the CPU, shutdown. An error
+/// that ends the rank is in the report, not thrown; the report is written in every case. On SIGTERM
+/// the rank tells the others, writes down what it knows and ends with status 143.
+GlooRankResult run_gloo_rank(const Scenario& scenario, const RankEnvironment& environment,
+                             const GlooRankOptions& options);
+
+}  // namespace gradsync

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+
+#include "engine/core/clock.hpp"
+
+namespace gradsync {
+
+/// The clock of real runs: CLOCK_MONOTONIC from an origin that the ranks of a run share (see
+/// share_clock_origin), so that times of ranks on one machine can be compared.
+class WallClock final : public Clock {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit WallClock(TimePoint origin = std::chrono::steady_clock::now()) : origin_(origin) {}
+
+  Seconds now() const override { return std::chrono::steady_clock::now() - origin_; }
+  /// Sleeps, and spins through the last 50 us: a sleep alone ends late by the timer's slack.
+  void advance(Seconds duration) override;
+  void charge_flops(double) override {}
+
+ private:
+  TimePoint origin_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/comm/flight_recorder.hpp"
+
+namespace gradsync {
+
+/// What must be equal on all ranks for their collectives to meet: operation, elements, dtype,
+/// reduction, root and label (epoch, step, micro step, bucket, purpose; neither phase nor call
+/// site, in which a rank that shadows others may differ). Backends compare it before data moves.
+///
+/// "allreduce (sum) of 1567208 float32 elements, step 2 (epoch 0), bucket 1 (gradients)"
+std::string signature(const CollectiveRecord& record);
+
+/// The cause of a kDesync error, naming both ranks' collectives. The same text in every world.
+std::string describe_mismatch(std::int64_t sequence, int rank_a, const std::string& signature_a,
+                              int rank_b, const std::string& signature_b);
+
+}  // namespace gradsync
