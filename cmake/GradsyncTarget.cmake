@@ -4,15 +4,11 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
-endif()
 
 # gradsync_target(NAME): warnings, include root and sanitizers.
 function(gradsync_target name)
-  get_target_property(type ${name} TYPE)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   # -ffp-contract=off: whether a*b+c is fused must not depend on the optimizer's mood; where PyTorch
@@ -26,4 +22,16 @@ function(gradsync_target name)
     target_compile_options(${name} PUBLIC -fsanitize=${GRADSYNC_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${name} PUBLIC -fsanitize=${GRADSYNC_SANITIZE})
   endif()
+endfunction()
+
+# gradsync_library(NAME SOURCES...): the static library gradsync_NAME, alias gradsync::NAME, of the
+# current folder. Its headers are entered as such, so that the target
+# all_verify_interface_header_sets compiles each of them alone (a test runs it).
+function(gradsync_library name)
+  add_library(gradsync_${name} STATIC ${ARGN})
+  add_library(gradsync::${name} ALIAS gradsync_${name})
+  gradsync_target(gradsync_${name})
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "*.hpp")
+  target_sources(gradsync_${name} PUBLIC
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
 endfunction()

@@ -1,0 +1,19 @@
+# What a build can be asked for. A library that is wanted but not found is no error: the rest is
+# built, and both the configure step and `gradsync backends` say what is missing.
+
+option(GRADSYNC_WITH_GLOO "Build the Gloo backend (real collectives on CPUs)" ON)
+option(GRADSYNC_WITH_SIMGRID "Build the simulator (SimGrid)" ON)
+option(GRADSYNC_BUILD_TESTS "Build the tests (Catch2)" ON)
+set(GRADSYNC_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+# Warnings are errors where the compiler is one that the code is tested with. Elsewhere, the new
+# warning of a new compiler must not keep anybody from building.
+set(gradsync_werror_default OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^(12|14)\\.")
+  set(gradsync_werror_default ON)
+endif()
+option(GRADSYNC_WERROR "Treat warnings as errors" ${gradsync_werror_default})
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
