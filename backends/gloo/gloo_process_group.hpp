@@ -11,7 +11,7 @@ namespace gradsync {
 /// Collectives among processes through Gloo over TCP.
 ///
 /// All-reduce is Gloo's ring (reduction order and bits are Gloo's) with the reduction functions of
-/// engine/comm/reduction.hpp; float16 and bfloat16 are rounded to nearest even at every hop.
+/// engine/comm/reduce_functions.hpp; float16 and bfloat16 are rounded to nearest even at every hop.
 ///
 /// Works run on `threads` communication threads. With one (the default) they run in program order;
 /// with more, several may be under way at once and end out of order, as in PyTorch's Gloo group.
