@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct GlooRankOptions {
   std::string run_directory;
   /// Bring the reports of all ranks to rank 0 through the store (under a foreign launcher).
   bool gather_reports = false;
+  /// Passed on to run_rank (see RankWorld).
+  std::function<void(const StepRecord&)> on_step;
 };
 
 struct GlooRankResult {

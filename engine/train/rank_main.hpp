@@ -17,6 +17,9 @@ struct RankWorld {
   Clock* clock = nullptr;
   /// Where the parameters live. Replayed models use the meta device in the simulator.
   Device* device = nullptr;
+  /// Called after each step with its record, on the rank's thread or actor: progress for a person.
+  /// Must not wait for other ranks. May be empty.
+  std::function<void(const StepRecord&)> on_step;
 };
 
 /// Trains one rank from the first collective to shutdown. The same function in every world: a Gloo
