@@ -11,38 +11,45 @@
 
 namespace gradsync {
 
-/// One line of the per-rank table of a diagnosis; ranks with equal lines are folded into one.
+/// One line of the per-rank table of a diagnosis; ranks with equal lines are folded into one (times
+/// do not count: ranks never arrive at the same nanosecond).
 struct DiagnosisRow {
   std::vector<int> ranks;
-  std::string state;  ///< "finished", "blocked", "failed", "died", "running"
+  std::string state;  ///< "finished", "blocked", "failed", "died", "running", "no report"
   std::string phase;
-  std::string last_completed;  ///< the last collective that completed there
+  std::string last_completed;  ///< the last collective that completed there; empty for none
   std::string blocked_in;      ///< empty unless blocked
-  Seconds since{0};
+  std::string detail;          ///< the error or how the process ended; empty for none
+  Seconds since{0};            ///< in this state, on the first of the ranks that came to it
   std::int64_t steps_completed = 0;
 };
 
-/// Why a run did not complete. See docs/hangs.md.
+/// Why a run did not complete. No sentence holds a time, an address or a process number, so equal
+/// failures give equal sentences in every world; times stand in the table alone.
 struct Diagnosis {
-  std::string verdict;  ///< "deadlock", "crash", "desync", "waiting"
-  std::string kind;     ///< "uneven_shards", "rank_died", "error", "mismatch", "unknown"
-  std::vector<int> ranks;  ///< the root cause is there
-  std::optional<std::int64_t> step;
-  std::optional<std::int64_t> bucket;
-  std::string collective;    ///< "allreduce #5 of 1567208 float32 elements"
-  std::string because;       ///< one sentence, with the arithmetic
-  std::string fix;           ///< what to change in the scenario
-  std::string first_cause;   ///< what went wrong first
-  std::string first_symptom; ///< what is seen first
-  std::vector<DiagnosisRow> table;
+  std::string verdict;     ///< "deadlock", "crash", "desync", "waiting"
+  std::string kind;        ///< "uneven_shards", "rank_died", "error", "mismatch", "unknown", ...
+  std::vector<int> ranks;  ///< the root cause is there, ascending; empty where it is not known
+  std::optional<std::int64_t> step;    ///< the first wrong one
+  std::optional<std::int64_t> bucket;  ///< of the collective
+  std::string collective;     ///< where it shows: "allreduce #5 of 1567208 float32 elements, ..."
+  std::string because;        ///< the reason, with the arithmetic
+  std::string fix;            ///< what to change in the scenario
+  std::string first_cause;    ///< what went wrong first
+  std::string first_symptom;  ///< what is seen first
+  std::vector<std::string>
+      consequences;                 ///< errors that followed from it, one for each group of ranks
+  std::vector<std::string> notes;   ///< what is missing or was ruled out
+  std::vector<DiagnosisRow> table;  ///< by first rank
 };
 
-/// From the ranks' reports to a verdict; nothing if every rank finished. Does not know which world
-/// the reports come from: equal reports give equal text. Reports of some ranks may be missing.
+/// From the ranks' reports to a verdict; nothing if every rank finished and all agree. Does not
+/// know which world the reports come from: equal reports give equal text. Reports of some ranks may
+/// be missing, in any order, or without detail; what is missing is said in `notes`.
 std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports, const Scenario& scenario);
 
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
-/// For a terminal.
+/// For a terminal, ends with a line end.
 std::string format_text(const Diagnosis& diagnosis);
 
 }  // namespace gradsync

@@ -10,28 +10,33 @@
 
 namespace gradsync {
 
-/// One optimizer step of one rank. Times are of the rank's clock, absolute.
+/// One optimizer step of one rank. Times are of the rank's clock, absolute, in the order in which
+/// they are listed.
 struct StepRecord {
   std::int64_t epoch = 0;
-  std::int64_t step = 0;
-  double loss = 0;
-  double grad_norm = 0;  ///< before clipping; 0 where clipping is off
+  std::int64_t step = 0;            ///< optimizer steps before it, over all epochs
+  std::optional<double> loss;       ///< of this rank's batch; absent where tensors are meta
+  std::optional<double> grad_norm;  ///< before clipping; absent without clipping or on meta
   double learning_rate = 0;
   std::string parameter_hash;  ///< 32 hex digits after the update; empty where not taken
-  std::int64_t samples = 0;
-  std::string sample_hash;  ///< XXH3-128 of the sample indices
+  std::int64_t samples = 0;    ///< in the batch; the last batch of an epoch may be smaller
+  std::string sample_hash;     ///< XXH3-128 of the sample indices (int64, little endian)
   Seconds begin{0};
+  Seconds data_end{0};  ///< the batch is drawn, the gradients are cleared
   Seconds forward_end{0};
   Seconds backward_compute_end{0};  ///< the last hook has run; what follows is exposed waiting
-  Seconds backward_end{0};
-  Seconds comm_begin{-1};  ///< first bucket launched
+  Seconds backward_end{0};          ///< every bucket is reduced and copied back
+  Seconds clip_end{0};
+  Seconds optimizer_end{
+      0};          ///< the step of the training; `end` adds what the testbed does for itself
+  Seconds end{0};  ///< the parameters are hashed and compared
+  Seconds comm_begin{-1};  ///< first bucket launched; negative where nothing was
   Seconds comm_end{-1};    ///< last bucket's result is there
-  Seconds end{0};
 };
 
 /// How a rank ended.
 enum class RankState {
-  kRunning,   ///< has not ended (a dump of a hang, or a rank that was killed)
+  kRunning,   ///< has not ended (a dump of a hang), or its process went without saying how
   kFinished,  ///< ran out of steps and said so
   kFailed,    ///< ended with an error
 };
@@ -45,20 +50,27 @@ struct BucketSummary {
   std::vector<std::string> parameters;
 };
 
-/// All that one rank knows of its run: what the run directory, the result and the diagnosis are made
-/// of. It travels as JSON between processes (see to_json / rank_report_from_json).
+/// All that one rank knows of its run: what the run directory, the result and the diagnosis are
+/// made of. It travels as JSON between processes (engine/train/rank_report_json.hpp).
 struct RankReport {
   int rank = 0;
   RankState state = RankState::kRunning;
+  /// The error that ended the rank. A rank that finished may have one too: what it met while it
+  /// waited for the others in shutdown.
   std::optional<ErrorCode> error_code;
-  std::string error;  ///< what() of the error that ended the rank
+  std::string error;  ///< what() of it
   std::optional<CollectiveRecord> failed_collective;
+  /// How the rank's process ended, from whoever started it; both absent in the simulator and where
+  /// nobody looked. A launcher that ends a rank because another one failed first says so with
+  /// error_code = kPeerFailed.
+  std::optional<int> exit_code;
+  std::optional<int> exit_signal;
   Phase phase = Phase::kInit;  ///< where it is, or was when it ended
   Seconds phase_since{0};
-  Seconds ended{0};
+  Seconds ended{0};  ///< when it finished, failed or was stopped
   std::int64_t steps_completed = 0;
-  std::int64_t steps_planned = 0;    ///< what its shard gives it
-  std::int64_t samples_planned = 0;  ///< an epoch
+  std::int64_t steps_planned = 0;    ///< of the run: all epochs, cut by max_steps
+  std::int64_t samples_planned = 0;  ///< of its shard, an epoch
   std::int64_t parameter_tensors = 0;
   std::int64_t parameter_count = 0;
   Bytes parameter_bytes = 0;
@@ -66,9 +78,9 @@ struct RankReport {
   std::vector<BucketSummary> buckets;
   std::string comm_hook = "allreduce";
   std::string final_parameter_hash;  ///< empty where tensors are meta
-  std::vector<StepRecord> steps;
-  /// Every collective of the run (the flight recorder has only the last ones); empty for ranks
-  /// beyond output.detail_ranks.
+  std::vector<StepRecord> steps;     ///< completed ones
+  /// Every collective of the run that ended, in the order of completion (the flight recorder has
+  /// only the last ones); empty for ranks from output.detail_ranks on.
   std::vector<CollectiveRecord> collectives;
   std::vector<CollectiveRecord> flight;  ///< the flight recorder's ring when the rank ended
   Bytes peak_rss_bytes = 0;              ///< of the rank's process; 0 in the simulator

@@ -14,7 +14,7 @@ namespace gradsync {
 
 /// The one way in which a run ended; each has an exit status (0, 4, 5, 6, 2).
 enum class Outcome { kCompleted, kHang, kDesync, kFailed, kInvalid };
-const char* to_string(Outcome outcome) noexcept;
+const char* to_string(Outcome outcome) noexcept;  ///< "completed", "hang", "desync", ...
 int exit_status(Outcome outcome) noexcept;
 
 /// What a world hands back after a run.
@@ -26,20 +26,66 @@ struct RunOutcome {
   std::vector<std::string> notes;    ///< e.g. "fidelity flow (auto: 1024 ranks)"
 };
 
-/// The result of a run: what result.json holds, under the keys that docs/results.md lists.
+/// One line of a scenario's `expect`, held against a run (engine/train/expectations.hpp).
+struct ExpectationResult {
+  std::string what;      ///< JSON path in the scenario, "expect.outcome"
+  std::string expected;  ///< as text
+  std::string found;
+  bool ok = false;
+};
+
+/// The result of a run: what result.json holds. docs/results.md defines every key, with its unit;
+/// the members have the same names. Absent values are null there.
 struct RunResult {
+  struct Parameters {
+    std::int64_t count = 0;
+    std::int64_t tensors = 0;
+    Bytes bytes = 0;
+  };
+  /// Over steps; each step's loss is the plain mean over the ranks.
+  struct Loss {
+    std::optional<double> first, last, mean;
+  };
+  /// Over steps; a step lasts as long as on the slowest rank.
+  struct StepSeconds {
+    std::optional<double> min, p50, p95, max, mean;
+  };
+  /// Mean seconds a step, over ranks and steps.
+  struct TimeBreakdown {
+    std::optional<double> forward, backward_compute, backward_comm, exposed_comm, optimizer;
+  };
+  struct Ddp {
+    std::vector<BucketSummary> buckets;
+    bool rebuilt = false;
+    std::string comm_hook;
+  };
+
+  std::string scenario;
+  std::string backend;
+  std::int64_t world_size = 0;
   Outcome outcome = Outcome::kCompleted;
+  std::int64_t steps_completed = 0;  ///< on every rank
+  Parameters parameters;
+  /// After the last completed step; absent where tensors are meta or the ranks do not agree.
+  std::optional<std::string> parameter_hash;
+  Loss loss;
+  StepSeconds step_seconds;
+  TimeBreakdown time_breakdown;
+  std::optional<double> simulated_seconds;
+  double wall_seconds = 0;
+  Bytes peak_rss_bytes = 0;
+  Ddp ddp;
   std::optional<Diagnosis> diagnosis;
-  nlohmann::ordered_json to_json() const;
-  // The remaining members are added by the implementation.
+  std::vector<std::string> notes;
+  std::vector<ExpectationResult> expectations;  ///< empty until somebody checked them
+
+  int exit_status() const noexcept { return gradsync::exit_status(outcome); }
 };
 
 /// Merges the ranks' reports: outcome, statistics over steps and ranks, diagnosis.
 RunResult make_result(const Scenario& scenario, const RunOutcome& outcome);
 
-/// Writes the run directory: scenario.json, result.json, steps.jsonl, trace.json, flight/rank-N.json.
-/// Creates `directory`; refuses one that holds something else than an earlier run.
-void write_run_directory(const std::string& directory, const Scenario& scenario,
-                         const RunOutcome& outcome, const RunResult& result);
+/// result.json: the keys in the order of docs/results.md.
+nlohmann::ordered_json to_json(const RunResult& result);
 
 }  // namespace gradsync

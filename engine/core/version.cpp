@@ -1,0 +1,9 @@
+#include "engine/core/version.hpp"
+
+namespace gradsync {
+
+const char* version() noexcept {
+  return GRADSYNC_VERSION;
+}
+
+}  // namespace gradsync
