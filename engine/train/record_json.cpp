@@ -30,12 +30,14 @@ Json ParameterLists::position_of(const List& list) {
                          [&](const List& other) { return *other == *list; });
   }
   if (found == lists_.end()) found = lists_.insert(lists_.end(), list);
-  return found - lists_.begin();
+  return static_cast<std::size_t>(found - lists_.begin());
 }
 
 ParameterLists::List ParameterLists::at(const Json& position, const std::string& path) const {
   if (position.is_null()) return nullptr;
-  if (!position.is_number_unsigned() || position.get<std::size_t>() >= lists_.size()) {
+  const bool known = position.is_number_integer() && position.get<std::int64_t>() >= 0 &&
+                     position.get<std::size_t>() < lists_.size();
+  if (!known) {
     JsonFields::fail(path, fmt::format("a position below {} in parameter_lists", lists_.size()),
                      position);
   }
