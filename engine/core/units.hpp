@@ -16,11 +16,13 @@ using Bytes = std::int64_t;
 /// A transfer rate, in bytes a second.
 struct BytesPerSecond {
   double value = 0;
+  bool operator==(const BytesPerSecond&) const = default;
 };
 
 /// A compute rate, in floating-point operations a second.
 struct FlopsPerSecond {
   double value = 0;
+  bool operator==(const FlopsPerSecond&) const = default;
 };
 
 /// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads

@@ -14,6 +14,10 @@ namespace gradsync {
 
 /// The scenario: everything that a run depends on, with every default filled in. Names and defaults
 /// are those of the JSON file (docs/scenarios.md) and, where PyTorch has the option, PyTorch's.
+///
+/// A default stands here and nowhere else: the reader, the schema and the reference take it from a
+/// default-constructed Scenario. The paths inside are absolute: what the file says is relative to
+/// its own folder.
 
 struct TransformerSpec {
   std::int64_t vocab_size = 1000;
@@ -22,13 +26,15 @@ struct TransformerSpec {
   std::int64_t num_layers = 2;
   std::int64_t dim_feedforward = 512;
   bool norm_first = false;
+  bool operator==(const TransformerSpec&) const = default;
 };
 
 struct ReplaySpec {
-  std::string profile;  ///< path of the profile, relative to the scenario file
+  std::string profile;         ///< path of the profile
   double compute_scale = 1.0;  ///< multiplies every time of the profile
   /// True: gradients have bytes, also in the simulator (where they are meta tensors by default).
   bool payload = false;
+  bool operator==(const ReplaySpec&) const = default;
 };
 
 struct ModelSpec {
@@ -36,6 +42,7 @@ struct ModelSpec {
   Kind kind = Kind::kTransformer;
   TransformerSpec transformer;
   ReplaySpec replay;
+  bool operator==(const ModelSpec&) const = default;
 };
 
 struct DataSpec {
@@ -45,16 +52,18 @@ struct DataSpec {
   std::int64_t seq_len = 32;
   std::int64_t vocab_size = 1000;  ///< synthetic tokens are drawn below it; 256 for text
   std::uint64_t seed = 0;
-  std::string path;  ///< kText: a UTF-8 file, relative to the scenario file
+  std::string path;  ///< kText: a UTF-8 file
+  bool operator==(const DataSpec&) const = default;
 };
 
 struct SamplerSpec {
   bool shuffle = true;
   std::uint64_t seed = 42;
   bool drop_last = false;
-  bool pad = true;       ///< false: the tail is dealt out unevenly, as hand-written samplers do
-  bool set_epoch = true; ///< false: the same order in every epoch
+  bool pad = true;        ///< false: the tail is dealt out unevenly, as hand-written samplers do
+  bool set_epoch = true;  ///< false: the same order in every epoch
   std::vector<std::int64_t> shard_sizes;  ///< samples of each rank; empty: dealt by the rule
+  bool operator==(const SamplerSpec&) const = default;
 };
 
 struct OptimizerSpec {
@@ -70,6 +79,7 @@ struct OptimizerSpec {
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
+  bool operator==(const OptimizerSpec&) const = default;
 };
 
 struct TrainSpec {
@@ -77,31 +87,38 @@ struct TrainSpec {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> max_steps;  ///< ends the run early; counts over all epochs
   std::optional<double> clip_grad_norm = 1.0;
-  std::int64_t hash_every = 1;   ///< parameter hash every k steps; 0: only after the last
-  bool check_hashes = false;     ///< compare the hash over all ranks whenever it is taken
+  std::int64_t hash_every = 1;  ///< parameter hash every k steps; 0: only after the last
+  bool check_hashes = false;    ///< compare the hash over all ranks whenever it is taken
+  bool operator==(const TrainSpec&) const = default;
 };
 
 struct DdpSpec {
   std::optional<double> bucket_cap_mb;  ///< MiB; unset: PyTorch's None (25 MiB, first bucket 1 MiB)
   bool gradient_as_bucket_view = false;
+  bool operator==(const DdpSpec&) const = default;
 };
 
 struct LinkSpec {
   BytesPerSecond bandwidth;
   Seconds latency{0};
+  bool operator==(const LinkSpec&) const = default;
 };
 
+/// What the simulator runs on. The defaults stand for a laptop: ranks are processes that talk over
+/// TCP inside one machine, and compute on a core each.
 struct ClusterSpec {
   enum class Topology { kStar, kFatTree };
-  std::int64_t nodes = 1;
+  /// 0 stands for "as many as the ranks need"; a scenario that was read has the number.
+  std::int64_t nodes = 0;
   std::int64_t gpus_per_node = 8;
-  LinkSpec intra_node;  ///< of each GPU, to its node's switch
-  LinkSpec inter_node;  ///< of each node, to the fabric
+  LinkSpec intra_node{{5e9}, Seconds{20e-6}};     ///< of each GPU, to its node's switch
+  LinkSpec inter_node{{1.25e9}, Seconds{50e-6}};  ///< of each node, to the fabric
   Topology topology = Topology::kStar;
   std::vector<std::int64_t> fat_tree_down;   ///< children per switch, from the bottom
   std::vector<std::int64_t> fat_tree_up;     ///< parents per switch
   std::vector<std::int64_t> fat_tree_links;  ///< parallel cables
-  FlopsPerSecond compute_rate;  ///< of one GPU, for models that are computed
+  FlopsPerSecond compute_rate{50e9};         ///< of one GPU, for models that are computed
+  bool operator==(const ClusterSpec&) const = default;
 };
 
 enum class Fidelity { kAuto, kMessage, kFlow };
@@ -109,6 +126,7 @@ enum class Fidelity { kAuto, kMessage, kFlow };
 struct GlooSpec {
   std::int64_t threads = 1;  ///< communication threads; 2 as in PyTorch's default
   std::string interface;     ///< network interface (GLOO_SOCKET_IFNAME); empty: by MASTER_ADDR
+  bool operator==(const GlooSpec&) const = default;
 };
 
 struct ExpectSpec {
@@ -122,17 +140,19 @@ struct ExpectSpec {
   std::int64_t repeat = 1;  ///< runs whose hashes must be equal
   std::optional<std::string> diagnosis_kind;
   std::vector<std::int64_t> diagnosis_ranks;
+  bool operator==(const ExpectSpec&) const = default;
 };
 
 struct OutputSpec {
   std::int64_t detail_ranks = 64;  ///< ranks whose steps and events are written; summaries for all
   std::int64_t flight_recorder_size = 2000;
+  bool operator==(const OutputSpec&) const = default;
 };
 
 struct Scenario {
   std::string name;
   std::string description;
-  std::string file;  ///< where it was read from; paths inside are relative to its folder
+  std::string file;  ///< where it was read from, as the user gave it
   std::string backend = "gloo";
   std::int64_t ranks = 2;
   std::uint64_t seed = 0;  ///< initial weights
@@ -148,6 +168,7 @@ struct Scenario {
   GlooSpec gloo;
   OutputSpec output;
   ExpectSpec expect;
+  bool operator==(const Scenario&) const = default;
 };
 
 /// An assignment from the command line: `--set train.batch_size=16`. The path is a JSON path with
@@ -155,11 +176,14 @@ struct Scenario {
 struct ScenarioOverride {
   std::string path;
   std::string value;
+  /// How the user wrote it, for error messages, e.g. "--ranks 4"; empty: "--set PATH=VALUE".
+  std::string option;
 };
 
-/// Reads a scenario file, applies the overrides, fills in defaults and checks everything that can be
-/// checked without running. Throws ConfigError with file and JSON pointer for the first mistake.
-Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverride>& overrides = {});
+/// Reads a scenario file, applies the overrides, fills in defaults and checks everything that can
+/// be checked without running. Throws ConfigError with file and JSON pointer for the first mistake.
+Scenario load_scenario(const std::string& file,
+                       const std::vector<ScenarioOverride>& overrides = {});
 
 /// The same from JSON text; `name` stands for the file in errors and `base_dir` for its folder.
 Scenario parse_scenario(const std::string& text, const std::string& name,
@@ -171,5 +195,8 @@ nlohmann::ordered_json to_json(const Scenario& scenario);
 
 /// The JSON Schema (draft-07) of the scenario file, from the same table as the loader.
 nlohmann::ordered_json scenario_schema();
+
+/// docs/scenarios.md, from the same table as the loader.
+std::string scenario_reference_markdown();
 
 }  // namespace gradsync
