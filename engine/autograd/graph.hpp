@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/autograd/parameter.hpp"
@@ -47,21 +48,29 @@ class Node {
   virtual Parameter* parameter() const noexcept { return nullptr; }
 
   /// Gradients of the inputs, one for each parent (undefined where the parent is null), from the
-  /// gradient of the output. May be undefined if the output had no use in the loss.
-  virtual std::vector<Tensor> backward(const Tensor& grad_output, BackwardPass& pass) = 0;
+  /// gradient of the output, which is undefined if the output had no use in the loss. The node owns
+  /// `grad_output`: if it is the only tensor over its storage, it may be changed and returned.
+  virtual std::vector<Tensor> backward(Tensor grad_output, BackwardPass& pass) = 0;
 
  private:
   friend class Graph;
+  friend class NodeSet;
   std::vector<NodePtr> parents_;
   const char* name_;
   std::uint64_t sequence_ = 0;
+  std::size_t slot_ = 0;  // of the traversal in progress: see NodeSet
 };
 
 /// The tape of one rank: records operations while gradients are on, and runs backward passes.
 ///
 /// The order of a backward pass is PyTorch's: among the nodes that are ready, the one created last
-/// runs first, and AccumulateGrad nodes run before all others, so hooks fire as early as possible.
-/// All state is in this object (none is thread-local): ranks of a simulation share a thread.
+/// runs first, and AccumulateGrad nodes run before all others (in the order of the gradients that
+/// their consumer returned), so hooks fire as early as possible. Gradients of a node with several
+/// consumers are added in the order in which the consumers ran.
+///
+/// A backward pass changes nothing on the tape: it may be run again, and a node or hook may run
+/// another one (reentrant checkpointing), which has a BackwardPass of its own. All state is in this
+/// object and in its nodes (none is thread-local): ranks of a simulation share a thread.
 class Graph {
  public:
   explicit Graph(Clock& clock) : clock_(&clock) {}
@@ -71,7 +80,8 @@ class Graph {
 
   Clock& clock() const noexcept { return *clock_; }
 
-  /// A leaf: the same AccumulateGrad node each time for the same parameter.
+  /// A leaf: the same AccumulateGrad node each time for the same parameter, which the graph keeps
+  /// alive; no node for a parameter that needs no gradient.
   Variable leaf(const ParameterPtr& parameter);
   /// Enters `node` as the maker of `data` (or drops it while gradients are off or if no parent
   /// needs a gradient).
@@ -79,6 +89,7 @@ class Graph {
 
   /// Runs backward from `root` (a scalar: d root / d root = 1), or from several outputs with the
   /// given gradients. Gradients accumulate into the parameters; hooks run; then the callbacks.
+  /// Throws Error(kMisuse) for a root that depends on no parameter or is not a scalar.
   void backward(const Variable& root);
   void backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients);
 
@@ -89,7 +100,7 @@ class Graph {
   Clock* clock_;
   bool grad_enabled_ = true;
   std::uint64_t next_sequence_ = 1;
-  std::vector<std::pair<Parameter*, std::weak_ptr<Node>>> leaves_;
+  std::unordered_map<const Parameter*, NodePtr> leaves_;
 };
 
 /// Switches gradients off for a scope (torch.no_grad).

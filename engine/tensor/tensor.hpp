@@ -45,6 +45,8 @@ class Tensor {
   Tensor slice(std::int64_t offset, Shape shape) const;
   /// True if both start at the same element of the same storage (a gradient that is its bucket view).
   bool aliases(const Tensor& other) const noexcept;
+  /// True if no other tensor shares the storage: a change in place is then seen by nobody else.
+  bool unique() const noexcept { return storage_.use_count() == 1; }
   /// A new tensor of the same shape, dtype and device with the same elements.
   Tensor clone() const;
   Tensor empty_like() const;

@@ -1,0 +1,234 @@
+#include "engine/autograd/graph.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/core/error.hpp"
+
+namespace gradsync {
+namespace {
+
+/// Where gradients of a parameter end.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(ParameterPtr parameter)
+      : Node("AccumulateGrad", {}), parameter_(std::move(parameter)) {}
+
+  Parameter* parameter() const noexcept override { return parameter_.get(); }
+
+  std::vector<Tensor> backward(Tensor grad_output, BackwardPass& pass) override {
+    parameter_->accumulate(std::move(grad_output), pass);
+    return {};
+  }
+
+ private:
+  ParameterPtr parameter_;
+};
+
+}  // namespace
+
+/// The nodes that one traversal has met, numbered from 0. Membership costs no hashing: each node
+/// holds the slot that it has in the innermost traversal, and counts as met if that slot holds the
+/// node. Traversals nest (a hook may run another backward pass), so the slots are put back at the
+/// end.
+class NodeSet {
+ public:
+  NodeSet() = default;
+  ~NodeSet() {
+    for (const Member& member : members_) member.node->slot_ = member.outer_slot;
+  }
+  NodeSet(const NodeSet&) = delete;
+  NodeSet& operator=(const NodeSet&) = delete;
+
+  std::size_t size() const noexcept { return members_.size(); }
+  Node& operator[](std::size_t slot) const { return *members_[slot].node; }
+
+  bool contains(const Node& node) const {
+    return node.slot_ < members_.size() && members_[node.slot_].node == &node;
+  }
+  static std::size_t slot_of(const Node& member) { return member.slot_; }
+
+  /// Enters a node that is not a member yet.
+  void insert(Node& node) {
+    members_.push_back({&node, node.slot_});
+    node.slot_ = members_.size() - 1;
+  }
+
+  /// Enters `node` and everything that it depends on; `on_edge(slot)` is called for each edge, with
+  /// the slot of the node that it leads to.
+  template <typename OnEdge>
+  void insert_reachable(Node& node, OnEdge on_edge) {
+    if (contains(node)) return;
+    std::size_t next = members_.size();
+    insert(node);
+    for (; next < members_.size(); ++next) {
+      for (const NodePtr& parent : members_[next].node->parents()) {
+        if (!parent) continue;
+        if (!contains(*parent)) insert(*parent);
+        on_edge(slot_of(*parent));
+      }
+    }
+  }
+
+ private:
+  struct Member {
+    Node* node;
+    std::size_t outer_slot;
+  };
+  std::vector<Member> members_;
+};
+
+namespace {
+
+/// A node whose gradient is complete. `arrival` keeps nodes of equal priority in order.
+struct ReadyNode {
+  std::uint64_t priority;
+  std::size_t arrival;
+  std::size_t slot;
+
+  bool operator<(const ReadyNode& other) const {
+    return priority != other.priority ? priority < other.priority : arrival > other.arrival;
+  }
+};
+
+/// What a backward pass knows of one node.
+struct Pending {
+  Tensor gradient;            ///< sum of the gradients so far
+  std::size_t waits_for = 0;  ///< consumers that have not run yet
+};
+
+/// sum += gradient, without touching a tensor that somebody else can see.
+void add_gradient(Tensor& sum, Tensor gradient) {
+  if (!gradient.defined()) return;
+  if (!sum.defined()) {
+    sum = std::move(gradient);
+    return;
+  }
+  if (!sum.unique()) {
+    // Addition commutes to the bit, so either of the two may take the sum.
+    if (!gradient.unique()) gradient = gradient.clone();
+    std::swap(sum, gradient);
+  }
+  sum.device().add(sum, gradient);
+}
+
+}  // namespace
+
+Node::~Node() {
+  // A tape of thousands of nodes is a chain of shared pointers. Releasing it by recursion would
+  // overflow the small stacks of simulated ranks, so the chain is taken apart here, in a loop.
+  std::vector<NodePtr> released = std::move(parents_);
+  while (!released.empty()) {
+    const NodePtr node = std::move(released.back());
+    released.pop_back();
+    if (!node || node.use_count() > 1) continue;
+    std::move(node->parents_.begin(), node->parents_.end(), std::back_inserter(released));
+    node->parents_.clear();
+  }
+}
+
+Variable Graph::leaf(const ParameterPtr& parameter) {
+  if (!parameter->requires_grad()) return {parameter->data, nullptr};
+  NodePtr& node = leaves_[parameter.get()];
+  if (!node) node = std::make_shared<AccumulateGrad>(parameter);
+  return {parameter->data, node};
+}
+
+Variable Graph::record(Tensor data, NodePtr node) {
+  const auto& parents = node->parents();
+  const bool needed = grad_enabled_ && std::any_of(parents.begin(), parents.end(),
+                                                   [](const NodePtr& p) { return p != nullptr; });
+  if (!needed) return {std::move(data), nullptr};
+  node->sequence_ = next_sequence_++;
+  return {std::move(data), std::move(node)};
+}
+
+void Graph::backward(const Variable& root) {
+  if (root.data.numel() != 1) {
+    throw Error(ErrorCode::kMisuse,
+                "backward starts from a scalar loss, but the output has the shape " +
+                    to_string(root.data.shape()) + "; pass the gradient of the output as well");
+  }
+  Tensor one = root.data.empty_like();
+  one.device().fill(one, 1);
+  backward(std::vector<Variable>{root}, {std::move(one)});
+}
+
+void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients) {
+  if (roots.size() != gradients.size()) {
+    throw Error(ErrorCode::kInternal, "backward was given " + std::to_string(roots.size()) +
+                                          " outputs and " + std::to_string(gradients.size()) +
+                                          " gradients");
+  }
+
+  NodeSet nodes;
+  std::vector<Pending> pending;
+  const auto count_edge = [&pending](std::size_t slot) {
+    if (slot >= pending.size()) pending.resize(slot + 1);
+    ++pending[slot].waits_for;
+  };
+  for (const Variable& root : roots) {
+    if (!root.node) {
+      throw Error(ErrorCode::kMisuse,
+                  "backward was called on an output that depends on no parameter that requires a "
+                  "gradient, or that was computed while gradients were off");
+    }
+    nodes.insert_reachable(*root.node, count_edge);
+    count_edge(NodeSet::slot_of(*root.node));  // the gradient that comes from outside
+  }
+
+  std::vector<ReadyNode> ready;  // a heap
+  std::size_t arrivals = 0;
+  const auto make_ready = [&](std::size_t slot) {
+    const Node& node = nodes[slot];
+    const bool is_leaf = node.parameter() != nullptr;
+    const std::uint64_t priority =
+        is_leaf ? std::numeric_limits<std::uint64_t>::max() : node.sequence_;
+    ready.push_back({priority, arrivals++, slot});
+    std::push_heap(ready.begin(), ready.end());
+  };
+
+  const auto deliver = [&](const NodePtr& node, Tensor gradient) {
+    const std::size_t slot = NodeSet::slot_of(*node);
+    add_gradient(pending[slot].gradient, std::move(gradient));
+    if (--pending[slot].waits_for == 0) make_ready(slot);
+  };
+  for (std::size_t i = 0; i < roots.size(); ++i) deliver(roots[i].node, gradients[i]);
+
+  BackwardPass pass;
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end());
+    const std::size_t slot = ready.back().slot;
+    ready.pop_back();
+
+    Node& node = nodes[slot];
+    std::vector<Tensor> inputs = node.backward(std::move(pending[slot].gradient), pass);
+    const auto& parents = node.parents();
+    if (inputs.size() != parents.size()) {
+      throw Error(ErrorCode::kInternal, std::string(node.name()) + " has " +
+                                            std::to_string(parents.size()) + " inputs but gave " +
+                                            std::to_string(inputs.size()) + " gradients");
+    }
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      if (parents[i]) deliver(parents[i], std::move(inputs[i]));
+    }
+  }
+
+  // By index: a callback may queue another one.
+  for (std::size_t i = 0; i < pass.callbacks_.size(); ++i) pass.callbacks_[i]();
+}
+
+std::vector<Parameter*> Graph::reachable_parameters(const std::vector<Variable>& outputs) const {
+  NodeSet nodes;
+  for (const Variable& output : outputs) {
+    if (output.node) nodes.insert_reachable(*output.node, [](std::size_t) {});
+  }
+  std::vector<Parameter*> parameters;
+  for (std::size_t slot = 0; slot < nodes.size(); ++slot) {
+    if (Parameter* parameter = nodes[slot].parameter()) parameters.push_back(parameter);
+  }
+  return parameters;
+}
+
+}  // namespace gradsync
