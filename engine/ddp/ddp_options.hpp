@@ -1,16 +1,10 @@
 #pragma once
 
-#include <compare>
 #include <optional>
 
-namespace gradsync {
+#include "engine/core/pytorch_version.hpp"
 
-/// Whose rules to follow where versions of PyTorch differ.
-struct PytorchVersion {
-  int major = 2;
-  int minor = 7;
-  friend constexpr auto operator<=>(const PytorchVersion&, const PytorchVersion&) = default;
-};
+namespace gradsync {
 
 /// Options of DistributedDataParallel, under PyTorch's names and with its defaults.
 struct DdpOptions {

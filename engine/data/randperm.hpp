@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "engine/core/pytorch_version.hpp"
+
+namespace gradsync {
+
+/// PyTorch's CPU generator: MT19937 seeded with the low 32 bits of a 64-bit seed (so seeds that
+/// differ by 2^32 give the same stream).
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
+
+  std::uint32_t random32() { return static_cast<std::uint32_t>(engine_()); }
+  /// The first of two draws is the high half.
+  std::uint64_t random64() {
+    const std::uint64_t high = random32();
+    return (high << 32) | random32();
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+/// From this size on, PyTorch 2.7 draws 64 bits a step.
+inline constexpr std::int64_t kRandperm64Threshold = 0xffffffffLL / 20;
+
+/// A random permutation of 0..n-1: torch.randperm on the CPU. Throws Error(kMisuse) for n < 0.
+/// Before 2.7 every size was shuffled with 32-bit draws.
+std::vector<std::int64_t> randperm(std::int64_t n, Generator& generator,
+                                   PytorchVersion version = {});
+
+/// The two algorithms: Fisher-Yates from the front with 32-bit draws (n - 1 of them), and
+/// "inside-out" with 64-bit draws (n of them). Both take a plain remainder.
+std::vector<std::int64_t> randperm_32bit(std::int64_t n, Generator& generator);
+std::vector<std::int64_t> randperm_64bit(std::int64_t n, Generator& generator);
+
+}  // namespace gradsync
