@@ -36,6 +36,16 @@ class Optimizer {
   /// Throws Error(kMisuse) for no parameter at all or one that stands in two groups.
   explicit Optimizer(std::vector<Group> groups);
 
+  /// The part of a concrete optimizer's groups that this class keeps.
+  template <typename ParameterGroup>
+  static std::vector<Group> base_groups(const std::vector<ParameterGroup>& groups) {
+    std::vector<Group> result;
+    for (const ParameterGroup& group : groups) {
+      result.push_back({group.parameters, group.options.lr});
+    }
+    return result;
+  }
+
   std::vector<Group> groups_;
 };
 

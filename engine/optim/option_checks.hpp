@@ -1,0 +1,17 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include "engine/core/error.hpp"
+
+namespace gradsync {
+
+/// Throws Error(kMisuse), as PyTorch's optimizers raise ValueError, unless `valid`. The condition
+/// is written so that NaN fails it.
+inline void check_option(bool valid, const char* optimizer, const char* name, double value) {
+  if (!valid) {
+    throw Error(ErrorCode::kMisuse, fmt::format("{}: invalid {}: {}", optimizer, name, value));
+  }
+}
+
+}  // namespace gradsync
