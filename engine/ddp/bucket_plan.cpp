@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "engine/core/error.hpp"
 
@@ -80,7 +81,7 @@ BucketAssignment compute_bucket_assignment_by_size(std::span<const BucketTensor>
       if (bucket->limit + 1 < limits.size()) ++bucket->limit;
     }
   }
-  for (OpenBucket& bucket : open) {
+  for (OpenBucket& bucket : open | std::views::reverse) {
     if (!bucket.tensors.empty()) emit(std::move(bucket.tensors), limits[bucket.limit]);
   }
 

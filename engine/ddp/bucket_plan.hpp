@@ -37,10 +37,12 @@ struct BucketAssignment {
 /// one after another and repeats the last.
 ///
 /// `tensor_indices`: the tensors are given in arrival order and tensor i is known as
-/// tensor_indices[i]; the result then keeps the order in which buckets closed (open ones last, in
-/// the order in which they were opened). Without it the tensors are 0, 1, ... and the buckets are
-/// sorted by smallest index. `expect_sparse_gradient`, by tensor index: such a tensor gets a bucket
-/// of its own at once.
+/// tensor_indices[i]; the result then keeps the order in which buckets closed, followed by those
+/// still open, that of the (dtype, device) seen last first (PyTorch iterates over a hash map there,
+/// which with libstdc++ and a few keys gives this order). Without it the tensors are 0, 1, ... and
+/// the buckets are sorted by smallest index.
+///
+/// `expect_sparse_gradient`, by tensor index: such a tensor gets a bucket of its own at once.
 ///
 /// Throws Error(kInternal) for no tensors, no limits, or lists whose lengths differ.
 BucketAssignment compute_bucket_assignment_by_size(

@@ -7,7 +7,7 @@
 namespace gradsync {
 
 /// Scales all gradients so that their common p-norm is at most `max_norm`, and returns the norm
-/// before (torch.nn.utils.clip_grad_norm_). `norm_type` is p: 1, 2 or infinity.
+/// before (torch.nn.utils.clip_grad_norm_). `norm_type` is p > 0, infinity included.
 ///
 /// The norm is the p-norm of the tensors' p-norms; the factor min(1, max_norm / (norm + 1e-6)) is
 /// taken in the gradients' dtype and multiplied into every gradient, also when it is 1. Returns 0

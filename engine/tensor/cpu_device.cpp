@@ -144,8 +144,9 @@ class CpuDevice final : public Device {
       if (p == 2) return cpu::norm_2(x, count_of(tensor));
       if (p == 1) return cpu::norm_1(x, count_of(tensor));
       if (std::isinf(p) && p > 0) return cpu::norm_inf(x, count_of(tensor));
+      if (p > 0) return cpu::norm_p(x, p, count_of(tensor));
       throw Error(ErrorCode::kInternal,
-                  "the norm of order " + std::to_string(p) + " is not one of 1, 2 and infinity");
+                  "the norm of order " + std::to_string(p) + " is not taken: p must be positive");
     });
   }
 

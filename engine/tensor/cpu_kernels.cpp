@@ -196,6 +196,14 @@ double norm_2(const T* x, std::size_t count) {
 }
 
 template <typename T>
+double norm_p(const T* x, double p, std::size_t count) {
+  const auto power = static_cast<MathType<T>>(p);
+  MathType<T> sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += std::pow(std::fabs(widen(x[i])), power);
+  return static_cast<double>(widen(narrow<T>(std::pow(sum, 1 / power))));
+}
+
+template <typename T>
 double norm_inf(const T* x, std::size_t count) {
   MathType<T> largest = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -226,6 +234,7 @@ template void add(std::uint8_t*, const std::uint8_t*, std::size_t);
   template void divide(T*, double, std::size_t);                                \
   template double norm_1(const T*, std::size_t);                                \
   template double norm_2(const T*, std::size_t);                                \
+  template double norm_p(const T*, double, std::size_t);                        \
   template double norm_inf(const T*, std::size_t);                              \
   template void adamw(T*, const T*, T*, T*, T*, const AdamWStep&, std::size_t); \
   template void sgd(T*, const T*, T*, const SgdStep&, std::size_t);

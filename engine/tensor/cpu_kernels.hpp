@@ -20,11 +20,14 @@ void scale(T* dst, const T* src, double factor, std::size_t count);
 template <typename T>
 void divide(T* dst, double divisor, std::size_t count);
 
-/// sum of |x|, square root of the sum of squares, largest |x| (NaN if any is NaN).
+/// sum of |x|, square root of the sum of squares, p-th root of the sum of |x|^p, largest |x| (NaN if
+/// any is NaN).
 template <typename T>
 double norm_1(const T* x, std::size_t count);
 template <typename T>
 double norm_2(const T* x, std::size_t count);
+template <typename T>
+double norm_p(const T* x, double p, std::size_t count);
 template <typename T>
 double norm_inf(const T* x, std::size_t count);
 

@@ -84,7 +84,7 @@ class Device {
   virtual void divide(Tensor& dst, double divisor) = 0;
   /// dst = src converted to dst's dtype (round to nearest even).
   virtual void cast(Tensor& dst, const Tensor& src) = 0;
-  /// p-norm of the elements (p = 1, 2 or infinity), in the tensor's dtype, widened to double.
+  /// p-norm of the elements (p > 0, infinity included), in the tensor's dtype, widened to double.
   virtual double norm(const Tensor& tensor, double p) = 0;
 
   /// Updates `param`, `exp_avg`, `exp_avg_sq` (and `max_exp_avg_sq` unless it is undefined: amsgrad).
