@@ -1,0 +1,45 @@
+#include "engine/core/random.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace gradsync {
+namespace {
+
+/// ln(x) of a positive normal number, within 2 ulp. The C library's differs between machines.
+double natural_log(double x) noexcept {
+  // x = mantissa * 2^exponent with the mantissa in [sqrt(1/2), sqrt(2)).
+  const auto word = std::bit_cast<std::uint64_t>(x);
+  auto exponent = static_cast<double>(static_cast<std::int64_t>(word >> 52) - 1023);
+  double mantissa = std::bit_cast<double>((word & 0x000fffffffffffffu) | 0x3ff0000000000000u);
+  if (mantissa > 0x1.6a09e667f3bcdp+0) {  // sqrt(2)
+    mantissa /= 2;
+    exponent += 1;
+  }
+  // ln(m) = 2 artanh(z) = 2 (z + z^3/3 + z^5/5 + ...), |z| <= 0.172: eleven terms reach 2^-53.
+  const double z = (mantissa - 1) / (mantissa + 1);
+  const double z2 = z * z;
+  double series = 0;
+  for (int odd = 21; odd >= 3; odd -= 2) series = (series + 1.0 / odd) * z2;
+  return exponent * 0x1.62e42fefa39efp-1 + 2 * (z + z * series);  // ln(2)
+}
+
+}  // namespace
+
+double CounterRandom::normal(std::uint64_t index) const noexcept {
+  // Marsaglia's polar method. The pairs to try come from a stream of their own for each index, so
+  // that a rejection does not shift the numbers that follow.
+  std::uint64_t draw = splitmix64(~bits(index));
+  for (;;) {
+    // Two odd multiples of 2^-32 in (-1, 1), from the halves of a word: never zero.
+    const auto part = [](std::uint64_t half) {
+      return (static_cast<double>(half & 0xffffffffu) + 0.5) * 0x1p-31 - 1;
+    };
+    const double u = part(draw), v = part(draw >> 32);
+    const double s = u * u + v * v;
+    if (s < 1) return u * std::sqrt(-2 * natural_log(s) / s);
+    draw = splitmix64(draw);
+  }
+}
+
+}  // namespace gradsync
