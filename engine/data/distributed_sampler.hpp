@@ -18,7 +18,8 @@ struct SamplerOptions {
   /// Samples of each rank; not empty: rank r takes the next shard_sizes[r] samples of the
   /// (shuffled) order, contiguously, and `pad` and `drop_last` have no meaning.
   std::vector<std::int64_t> shard_sizes = {};
-  PytorchVersion pytorch_version = {};  ///< 2.7 shuffles sets of 2^32 / 20 samples and more differently
+  PytorchVersion pytorch_version =
+      {};  ///< 2.7 shuffles sets of 2^32 / 20 samples and more differently
 };
 
 /// Which samples a rank sees in an epoch: torch.utils.data.DistributedSampler, index for index.

@@ -1,0 +1,129 @@
+#include "engine/models/replay.hpp"
+
+#include <utility>
+
+#include "engine/data/counter_hash.hpp"
+
+namespace gradsync {
+namespace {
+
+/// What a whole gradient has in common: elements differ by a cheap mix of this and their position.
+std::uint32_t gradient_key(int rank, std::int64_t step, std::size_t parameter) {
+  const auto stream = static_cast<std::uint64_t>(step) * 65536 + static_cast<std::uint64_t>(rank);
+  return static_cast<std::uint32_t>(counter_hash(0x67726164u, stream, parameter) >> 32);
+}
+
+/// s * 2^j: +-1, +-2, +-4, +-8, from three bits that a multiplicative hash spreads.
+double signed_power(std::uint32_t key, std::int64_t element) {
+  const std::uint32_t mixed = (key + static_cast<std::uint32_t>(element)) * 2654435761u;
+  const std::uint32_t bits = (mixed ^ (mixed >> 15)) * 2246822519u >> 29;
+  const double magnitude = static_cast<double>(1u << (bits & 3u));
+  return (bits & 4u) != 0 ? -magnitude : magnitude;
+}
+
+/// A float32 tensor with value(i) at position i, converted to `dtype`.
+template <typename Value>
+Tensor make_tensor(const Shape& shape, DType dtype, Device& device, Value value) {
+  if (device.type() == DeviceType::kMeta) return Tensor::empty(shape, dtype, device);
+  std::vector<float> values(static_cast<std::size_t>(numel_of(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(value(static_cast<std::int64_t>(i)));
+  }
+  Tensor wide = Tensor::empty(shape, DType::kFloat32, device);
+  device.copy_from_host(wide, std::as_bytes(std::span(values)));
+  if (dtype == DType::kFloat32) return wide;
+  Tensor tensor = Tensor::empty(shape, dtype, device);
+  device.cast(tensor, wide);
+  return tensor;
+}
+
+/// One gradient of the replayed backward pass. The nodes form a chain from the loss to the gradient
+/// that is ready last, so that each advances the clock by what has passed since the one before it.
+class ReplayNode final : public Node {
+ public:
+  using MakeGradient = std::function<Tensor()>;
+
+  ReplayNode(NodePtr next, NodePtr leaf, Seconds duration, Clock& clock, MakeGradient make_gradient)
+      : Node("ReplayedGradient", {std::move(next), std::move(leaf)}),
+        duration_(duration),
+        clock_(&clock),
+        make_gradient_(std::move(make_gradient)) {}
+
+  std::vector<Tensor> backward(Tensor grad_output, BackwardPass&) override {
+    clock_->advance(duration_);
+    return {std::move(grad_output), make_gradient_()};
+  }
+
+ private:
+  Seconds duration_;
+  Clock* clock_;
+  MakeGradient make_gradient_;
+};
+
+}  // namespace
+
+ReplayModel::ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, int world_size,
+                         const ReplayOptions& options, Device& device)
+    : profile_(std::move(profile)),
+      ready_order_(profile_->ready_order()),
+      rank_(rank),
+      world_size_(world_size),
+      options_(options),
+      device_(&device) {
+  for (std::size_t p = 0; p < profile_->parameters.size(); ++p) {
+    const ProfileParameter& parameter = profile_->parameters[p];
+    // Multiples of 1/256 below 1/2: exact in every dtype, and the same on every machine.
+    const auto initial = [p](std::int64_t element) {
+      const auto hash = counter_hash(0x696e6974u, p, static_cast<std::uint64_t>(element)) >> 56;
+      return static_cast<double>(static_cast<std::int64_t>(hash) - 128) / 256;
+    };
+    parameters_.push_back(std::make_shared<Parameter>(
+        parameter.name, make_tensor(parameter.shape, parameter.dtype, device, initial)));
+  }
+}
+
+std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {
+  graph.clock().advance(profile_->forward_time * options_.compute_scale);
+
+  // Backward runs from the node made last to the one made first, so the chain starts with the
+  // gradient that is ready last.
+  Variable chain{Tensor::zeros({}, DType::kFloat32, *device_), nullptr};
+  for (std::size_t i = ready_order_.size(); i-- > 0;) {
+    const std::size_t p = ready_order_[i];
+    const ProfileParameter& parameter = profile_->parameters[p];
+    const Seconds before = i == 0 ? Seconds{0} : profile_->parameters[ready_order_[i - 1]].ready;
+    const auto make_gradient = [this, p, step = batch.global_step] {
+      const ProfileParameter& of = profile_->parameters[p];
+      const std::uint32_t key = gradient_key(rank_, step, p);
+      return make_tensor(of.shape, of.dtype, *device_, [&](std::int64_t element) {
+        return world_size_ * signed_power(key, element);
+      });
+    };
+    chain = graph.record(
+        std::move(chain.data),
+        std::make_shared<ReplayNode>(std::move(chain.node), graph.leaf(parameters_[p]).node,
+                                     (parameter.ready - before) * options_.compute_scale,
+                                     graph.clock(), make_gradient));
+  }
+  return {std::move(chain)};
+}
+
+Seconds ReplayModel::replayed_optimizer_time() const {
+  return profile_->optimizer_time * options_.compute_scale;
+}
+
+double replay_gradient(int world_size, int rank, std::int64_t step, std::size_t parameter,
+                       std::int64_t element) {
+  return world_size * signed_power(gradient_key(rank, step, parameter), element);
+}
+
+double replay_mean_gradient(int world_size, std::int64_t step, std::size_t parameter,
+                            std::int64_t element) {
+  double sum = 0;
+  for (int rank = 0; rank < world_size; ++rank) {
+    sum += signed_power(gradient_key(rank, step, parameter), element);
+  }
+  return sum;
+}
+
+}  // namespace gradsync
