@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/core/error.hpp"
-#include "engine/data/counter_hash.hpp"
+#include "engine/core/random.hpp"
 
 namespace gradsync {
 namespace {
@@ -67,9 +67,9 @@ class SyntheticTokens final : public TokenDataset {
 
  private:
   std::int64_t token(std::int64_t sample, std::int64_t position) const override {
-    const std::uint64_t hash = counter_hash(seed_, static_cast<std::uint64_t>(sample),
-                                            static_cast<std::uint64_t>(position));
-    return static_cast<std::int64_t>((hash >> 33) % vocab_size_);
+    const CounterRandom random(seed_, static_cast<std::uint64_t>(sample));
+    const std::uint64_t bits = random.bits(static_cast<std::uint64_t>(position));
+    return static_cast<std::int64_t>((bits >> 33) % vocab_size_);
   }
 
   std::uint64_t vocab_size_;

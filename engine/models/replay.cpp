@@ -2,15 +2,16 @@
 
 #include <utility>
 
-#include "engine/data/counter_hash.hpp"
+#include "engine/core/random.hpp"
 
 namespace gradsync {
 namespace {
 
 /// What a whole gradient has in common: elements differ by a cheap mix of this and their position.
 std::uint32_t gradient_key(int rank, std::int64_t step, std::size_t parameter) {
-  const auto stream = static_cast<std::uint64_t>(step) * 65536 + static_cast<std::uint64_t>(rank);
-  return static_cast<std::uint32_t>(counter_hash(0x67726164u, stream, parameter) >> 32);
+  const CounterRandom random(splitmix64(static_cast<std::uint64_t>(step)),
+                             static_cast<std::uint64_t>(rank));
+  return static_cast<std::uint32_t>(random.bits(parameter) >> 32);
 }
 
 /// s * 2^j: +-1, +-2, +-4, +-8, from three bits that a multiplicative hash spreads.
@@ -73,9 +74,9 @@ ReplayModel::ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, 
   for (std::size_t p = 0; p < profile_->parameters.size(); ++p) {
     const ProfileParameter& parameter = profile_->parameters[p];
     // Multiples of 1/256 below 1/2: exact in every dtype, and the same on every machine.
-    const auto initial = [p](std::int64_t element) {
-      const auto hash = counter_hash(0x696e6974u, p, static_cast<std::uint64_t>(element)) >> 56;
-      return static_cast<double>(static_cast<std::int64_t>(hash) - 128) / 256;
+    const auto initial = [random = CounterRandom(0, p)](std::int64_t element) {
+      const auto byte = static_cast<int>(random.bits(static_cast<std::uint64_t>(element)) >> 56);
+      return (byte - 128) / 256.0;
     };
     parameters_.push_back(std::make_shared<Parameter>(
         parameter.name, make_tensor(parameter.shape, parameter.dtype, device, initial)));
