@@ -6,6 +6,7 @@
 
 #include "engine/core/error.hpp"
 #include "engine/tensor/cpu_kernels.hpp"
+#include "engine/tensor/cpu_network.hpp"
 #include "engine/tensor/element.hpp"
 #include "engine/tensor/tensor.hpp"
 
@@ -173,6 +174,8 @@ class CpuDevice final : public Device {
                count_of(param));
     });
   }
+
+  Kernels& kernels() noexcept override { return cpu_network(); }
 
   void copy_to_host(std::span<std::byte> dst, const Tensor& src) override {
     require_cpu("copy_to_host", src);

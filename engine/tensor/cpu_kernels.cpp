@@ -65,6 +65,7 @@ struct SumOfSquares {
     Math lanes[kLanes] = {};
     const std::size_t whole = count / kLanes * kLanes;
     for (std::size_t i = 0; i < whole; i += kLanes) {
+      GRADSYNC_LANE_LOOP
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         const Math value = widen(x[i + lane]);
         lanes[lane] = std::fma(value, value, lanes[lane]);

@@ -20,8 +20,8 @@ void scale(T* dst, const T* src, double factor, std::size_t count);
 template <typename T>
 void divide(T* dst, double divisor, std::size_t count);
 
-/// sum of |x|, square root of the sum of squares, p-th root of the sum of |x|^p, largest |x| (NaN if
-/// any is NaN).
+/// sum of |x|, square root of the sum of squares, p-th root of the sum of |x|^p, largest |x| (NaN
+/// if any is NaN).
 template <typename T>
 double norm_1(const T* x, std::size_t count);
 template <typename T>

@@ -10,6 +10,7 @@
 
 namespace gradsync {
 
+class Kernels;
 class Tensor;
 
 enum class DeviceType { kCpu, kCuda, kMeta };
@@ -77,8 +78,8 @@ class Device {
   virtual void fill(Tensor& dst, double value) = 0;
   /// dst += src, one rounding an element.
   virtual void add(Tensor& dst, const Tensor& src) = 0;
-  /// dst = src * factor, factor rounded to the dtype first (the reducer's copy path: PyTorch scales a
-  /// gradient by float(1/world) while copying it into its bucket). dst and src may be the same.
+  /// dst = src * factor, factor rounded to the dtype first (the reducer's copy path: PyTorch scales
+  /// a gradient by float(1/world) while copying it into its bucket). dst and src may be the same.
   virtual void scale(Tensor& dst, const Tensor& src, double factor) = 0;
   /// dst /= divisor, a true division (the reducer's alias path on CPU).
   virtual void divide(Tensor& dst, double divisor) = 0;
@@ -87,12 +88,16 @@ class Device {
   /// p-norm of the elements (p > 0, infinity included), in the tensor's dtype, widened to double.
   virtual double norm(const Tensor& tensor, double p) = 0;
 
-  /// Updates `param`, `exp_avg`, `exp_avg_sq` (and `max_exp_avg_sq` unless it is undefined: amsgrad).
+  /// Updates `param`, `exp_avg`, `exp_avg_sq` (and `max_exp_avg_sq` unless it is undefined:
+  /// amsgrad).
   virtual void adamw_step(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
                           Tensor& max_exp_avg_sq, const AdamWStep& step) = 0;
   /// Updates `param` and `momentum_buffer` (undefined when momentum is 0).
   virtual void sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_buffer,
                         const SgdStep& step) = 0;
+
+  /// The operations of a network on this device.
+  virtual Kernels& kernels() noexcept = 0;
 
   /// Copies the tensor's bytes to or from the host; on the meta device an Error(kInternal).
   virtual void copy_to_host(std::span<std::byte> dst, const Tensor& src) = 0;

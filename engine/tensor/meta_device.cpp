@@ -1,4 +1,5 @@
 #include "engine/core/error.hpp"
+#include "engine/tensor/kernels.hpp"
 #include "engine/tensor/tensor.hpp"
 
 namespace gradsync {
@@ -7,6 +8,24 @@ namespace {
 class MetaStorage final : public Storage {
  public:
   explicit MetaStorage(Bytes nbytes) : Storage(nullptr, nbytes) {}
+};
+
+class MetaKernels final : public Kernels {
+ public:
+  using T = Tensor;
+  void linear_forward(T&, const T&, const T&, const T&) override {}
+  void linear_backward(T&, T&, T&, const T&, const T&, const T&) override {}
+  void embedding_forward(T&, const T&, const T&) override {}
+  void embedding_backward(T&, const T&, const T&) override {}
+  void attention_forward(T&, T&, const T&, std::int64_t) override {}
+  void attention_backward(T&, const T&, const T&, const T&, std::int64_t) override {}
+  void layer_norm_forward(T&, T&, T&, const T&, const T&, const T&, double) override {}
+  void layer_norm_backward(T&, T&, T&, const T&, const T&, const T&, const T&, const T&) override {}
+  void relu_forward(T&, const T&) override {}
+  void relu_backward(T&, const T&, const T&) override {}
+  void add_forward(T&, const T&, const T&) override {}
+  void cross_entropy_forward(T&, T&, const T&, const T&) override {}
+  void cross_entropy_backward(T&, const T&, const T&, const T&, const T&) override {}
 };
 
 /// Shapes without bytes: every operation on elements is a no-op.
@@ -29,6 +48,8 @@ class MetaDevice final : public Device {
   void adamw_step(Tensor&, const Tensor&, Tensor&, Tensor&, Tensor&, const AdamWStep&) override {}
   void sgd_step(Tensor&, const Tensor&, Tensor&, const SgdStep&) override {}
 
+  Kernels& kernels() noexcept override { return kernels_; }
+
   void copy_to_host(std::span<std::byte>, const Tensor&) override { no_bytes(); }
   void copy_from_host(Tensor&, std::span<const std::byte>) override { no_bytes(); }
 
@@ -37,6 +58,8 @@ class MetaDevice final : public Device {
     throw Error(ErrorCode::kInternal,
                 "a meta tensor has no bytes: its elements cannot be copied to or from the host");
   }
+
+  MetaKernels kernels_;
 };
 
 }  // namespace

@@ -9,6 +9,14 @@
 /// either (an instruction in one, the C library's in the other).
 #define GRADSYNC_KERNEL [[gnu::always_inline]] inline
 
+/// Stands before a loop over the lanes of a fixed-size array. GCC would unroll it first and then
+/// find the pieces too small for its vectorizer.
+#if defined(__GNUC__) && !defined(__clang__)
+#define GRADSYNC_LANE_LOOP _Pragma("GCC unroll 1")
+#else
+#define GRADSYNC_LANE_LOOP
+#endif
+
 namespace gradsync::simd {
 
 inline bool has_avx2_and_fma() noexcept {

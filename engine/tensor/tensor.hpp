@@ -18,8 +18,8 @@ std::int64_t numel_of(const Shape& shape) noexcept;
 /// "[3, 4]"
 std::string to_string(const Shape& shape);
 
-/// A contiguous, row-major array on a device: shared storage, an offset, a shape, a dtype. Copying a
-/// Tensor copies the handle; the bytes are shared. Not synchronised: one rank, one thread.
+/// A contiguous, row-major array on a device: shared storage, an offset, a shape, a dtype. Copying
+/// a Tensor copies the handle; the bytes are shared. Not synchronised: one rank, one thread.
 class Tensor {
  public:
   /// An undefined tensor, like PyTorch's None for a gradient.
@@ -43,7 +43,8 @@ class Tensor {
   Tensor view(Shape shape) const;
   /// `count` elements from flat position `offset` on, as a tensor of `shape` over the same storage.
   Tensor slice(std::int64_t offset, Shape shape) const;
-  /// True if both start at the same element of the same storage (a gradient that is its bucket view).
+  /// True if both start at the same element of the same storage (a gradient that is its bucket
+  /// view).
   bool aliases(const Tensor& other) const noexcept;
   /// True if no other tensor shares the storage: a change in place is then seen by nobody else.
   bool unique() const noexcept { return storage_.use_count() == 1; }

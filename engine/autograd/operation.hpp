@@ -1,0 +1,43 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "engine/autograd/graph.hpp"
+#include "engine/tensor/kernels.hpp"
+
+namespace gradsync {
+
+/// What the nodes of all operations share: the clock that they charge, and what happens when their
+/// output had no use.
+class Operation : public Node {
+ public:
+  Operation(const char* name, const Graph& graph, std::vector<NodePtr> parents)
+      : Node(name, std::move(parents)), clock_(&graph.clock()) {}
+
+  std::vector<Tensor> backward(Tensor grad_output, BackwardPass& pass) final;
+
+ protected:
+  /// Like `backward`, with a gradient that is defined.
+  virtual std::vector<Tensor> gradients(Tensor grad_output) = 0;
+
+  bool needs_gradient(std::size_t parent) const { return parents()[parent] != nullptr; }
+  /// An uninitialised tensor like `input`, undefined if the parent needs no gradient.
+  Tensor gradient_like(std::size_t parent, const Tensor& input) const {
+    return needs_gradient(parent) ? input.empty_like() : Tensor();
+  }
+  void charge_flops(double flops) const { clock_->charge_flops(flops); }
+
+ private:
+  Clock* clock_;
+};
+
+/// Throws Error(kMisuse): "OPERATION cannot take [2, 3] and [4]: REASON".
+[[noreturn]] void refuse_inputs(const char* operation, std::initializer_list<Tensor> inputs,
+                                const std::string& reason);
+
+/// [..., last] -> [..., `last`]
+Shape with_last_dimension(Shape shape, std::int64_t last);
+
+}  // namespace gradsync

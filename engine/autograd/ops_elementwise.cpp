@@ -1,0 +1,49 @@
+#include "engine/autograd/operation.hpp"
+#include "engine/autograd/ops.hpp"
+
+namespace gradsync::ops {
+namespace {
+
+class Relu final : public Operation {
+ public:
+  Relu(const Graph& graph, const Variable& x, Tensor out)
+      : Operation("Relu", graph, {x.node}), out_(std::move(out)) {}
+
+ protected:
+  std::vector<Tensor> gradients(Tensor grad_output) override {
+    Tensor grad_x = grad_output.unique() ? grad_output : grad_output.empty_like();
+    grad_output.device().kernels().relu_backward(grad_x, grad_output, out_);
+    return {std::move(grad_x)};
+  }
+
+ private:
+  Tensor out_;
+};
+
+class Add final : public Operation {
+ public:
+  Add(const Graph& graph, const Variable& a, const Variable& b)
+      : Operation("Add", graph, {a.node, b.node}) {}
+
+ protected:
+  std::vector<Tensor> gradients(Tensor grad_output) override { return {grad_output, grad_output}; }
+};
+
+}  // namespace
+
+Variable relu(Graph& graph, const Variable& x) {
+  Tensor out = x.data.empty_like();
+  out.device().kernels().relu_forward(out, x.data);
+  return graph.record(out, std::make_shared<Relu>(graph, x, out));
+}
+
+Variable add(Graph& graph, const Variable& a, const Variable& b) {
+  if (a.data.shape() != b.data.shape() || a.data.dtype() != b.data.dtype()) {
+    refuse_inputs("add", {a.data, b.data}, "it needs two tensors of one shape and dtype");
+  }
+  Tensor out = a.data.empty_like();
+  out.device().kernels().add_forward(out, a.data, b.data);
+  return graph.record(std::move(out), std::make_shared<Add>(graph, a, b));
+}
+
+}  // namespace gradsync::ops
