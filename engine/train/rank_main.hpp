@@ -6,6 +6,7 @@
 #include "engine/comm/process_group.hpp"
 #include "engine/core/clock.hpp"
 #include "engine/tensor/device.hpp"
+#include "engine/train/factories.hpp"
 #include "engine/train/rank_report.hpp"
 #include "engine/train/scenario.hpp"
 
@@ -17,6 +18,8 @@ struct RankWorld {
   Clock* clock = nullptr;
   /// Where the parameters live. Replayed models use the meta device in the simulator.
   Device* device = nullptr;
+  /// What the ranks of a process share (load_inputs); null: the rank loads its own.
+  std::shared_ptr<const RunInputs> inputs;
   /// Called after each step with its record, on the rank's thread or actor: progress for a person.
   /// Must not wait for other ranks. May be empty.
   std::function<void(const StepRecord&)> on_step;
@@ -26,8 +29,14 @@ struct RankWorld {
 /// process calls it once, a simulated run once in each actor.
 ///
 /// Fills `report` as it goes, so that a caller who stops the rank (a deadlock in the simulator, a
-/// signal) can still read where it was. Returns normally when the rank finished; an Error that ended
-/// the rank is recorded in the report and rethrown.
+/// signal) can still read where it was; `collectives` and `flight` are filled when the function is
+/// left, in whichever way. The process group must be new: the rank observes its flight recorder.
+///
+/// Returns normally when the rank finished. Finished it is as soon as its loop is over, whatever
+/// happens to the others while it waits for them in shutdown: their failure is kept in
+/// `report.error`, and the rank has still finished. An Error that ended the rank is recorded in the
+/// report and rethrown. Where the scenario says train.check_hashes the ranks compare their
+/// parameters after every train.hash_every steps, and all throw Error(kDesync) when they differ.
 void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& report);
 
 }  // namespace gradsync

@@ -54,6 +54,7 @@ struct BucketSummary {
 /// made of. It travels as JSON between processes (engine/train/rank_report_json.hpp).
 struct RankReport {
   int rank = 0;
+  int world_size = 0;  ///< ranks in the run
   RankState state = RankState::kRunning;
   /// The error that ended the rank. A rank that finished may have one too: what it met while it
   /// waited for the others in shutdown.
@@ -71,6 +72,7 @@ struct RankReport {
   std::int64_t steps_completed = 0;
   std::int64_t steps_planned = 0;    ///< of the run: all epochs, cut by max_steps
   std::int64_t samples_planned = 0;  ///< of its shard, an epoch
+  std::int64_t dataset_samples = 0;  ///< of all ranks' data
   std::int64_t parameter_tensors = 0;
   std::int64_t parameter_count = 0;
   Bytes parameter_bytes = 0;

@@ -101,6 +101,7 @@ Json to_json(const RankReport& report) {
   Json json{
       {"report_version", kReportVersion},
       {"rank", report.rank},
+      {"world_size", report.world_size},
       {"state", to_string(report.state)},
       {"error_code", report.error_code ? Json(to_string(*report.error_code)) : Json()},
       {"error", report.error},
@@ -114,6 +115,7 @@ Json to_json(const RankReport& report) {
       {"steps_completed", report.steps_completed},
       {"steps_planned", report.steps_planned},
       {"samples_planned", report.samples_planned},
+      {"dataset_samples", report.dataset_samples},
       {"parameter_tensors", report.parameter_tensors},
       {"parameter_count", report.parameter_count},
       {"parameter_bytes", report.parameter_bytes},
@@ -144,6 +146,7 @@ RankReport rank_report_from_json(const Json& json) {
   };
   RankReport report;
   fields.get("rank", report.rank);
+  fields.get("world_size", report.world_size);
   fields.get_word("state", report.state, RankState::kRunning, RankState::kFailed);
   if (!fields.at("error_code").is_null()) {
     fields.get_word("error_code", report.error_code.emplace(), ErrorCode::kInvalidScenario,
@@ -162,6 +165,7 @@ RankReport rank_report_from_json(const Json& json) {
   fields.get("steps_completed", report.steps_completed);
   fields.get("steps_planned", report.steps_planned);
   fields.get("samples_planned", report.samples_planned);
+  fields.get("dataset_samples", report.dataset_samples);
   fields.get("parameter_tensors", report.parameter_tensors);
   fields.get("parameter_count", report.parameter_count);
   fields.get("parameter_bytes", report.parameter_bytes);

@@ -64,7 +64,7 @@ struct RunResult {
   std::string backend;
   std::int64_t world_size = 0;
   Outcome outcome = Outcome::kCompleted;
-  std::int64_t steps_completed = 0;  ///< on every rank
+  std::int64_t steps_completed = 0;  ///< on every rank that left a report
   Parameters parameters;
   /// After the last completed step; absent where tensors are meta or the ranks do not agree.
   std::optional<std::string> parameter_hash;

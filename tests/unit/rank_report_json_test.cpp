@@ -40,6 +40,7 @@ RankReport full_report() {
 
   RankReport report;
   report.rank = 3;
+  report.world_size = 4;
   report.state = RankState::kFailed;
   report.error_code = ErrorCode::kTimeout;
   report.error = "rank 3: ...";
@@ -52,6 +53,7 @@ RankReport full_report() {
   report.steps_completed = 2;
   report.steps_planned = 3;
   report.samples_planned = 10;
+  report.dataset_samples = 40;
   report.parameter_tensors = 27;
   report.parameter_count = 1567208;
   report.parameter_bytes = 6268832;
@@ -111,8 +113,8 @@ TEST_CASE("rank report: every key of the JSON is read back") {
     return value.is_number_float() || key == "grad_norm" ? Json(77.5) : Json("changed");
   };
   for (const char* key :
-       {"rank", "error", "exit_code", "exit_signal", "phase_since", "ended", "steps_completed",
-        "steps_planned", "samples_planned", "parameter_tensors", "parameter_count",
+       {"rank", "world_size", "error", "exit_code", "exit_signal", "phase_since", "ended", "steps_completed",
+        "steps_planned", "samples_planned", "dataset_samples", "parameter_tensors", "parameter_count",
         "parameter_bytes", "comm_hook", "final_parameter_hash", "peak_rss_bytes"}) {
     Json changed = before;
     changed[key] = changed_value(key, before[key]);

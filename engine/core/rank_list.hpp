@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace gradsync {
+
+/// "rank 3", "ranks 0-2, 5": how ranks are named in every message. `ranks` must be ascending.
+std::string rank_list(std::span<const int> ranks);
+
+/// The numbers alone: "3", "0-2, 5".
+std::string rank_numbers(std::span<const int> ranks);
+
+}  // namespace gradsync

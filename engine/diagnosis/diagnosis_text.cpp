@@ -1,0 +1,82 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/core/rank_list.hpp"
+#include "engine/diagnosis/diagnosis.hpp"
+
+namespace gradsync {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+/// `text` broken at spaces so that no line is longer than kWidth (a longer word keeps a line to
+/// itself); lines after the first are indented by `indent`.
+std::string wrap(const std::string& text, std::size_t indent) {
+  std::string lines;
+  std::size_t column = indent;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::size_t length = end - begin;
+    if (column > indent && column + 1 + length > kWidth) {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      lines += ' ';
+      ++column;
+    }
+    lines.append(text, begin, length);
+    column += length;
+    begin = end + 1;
+  }
+  return lines + "\n";
+}
+
+std::string entry(const char* name, const std::string& text) {
+  constexpr std::size_t kIndent = 11;
+  return text.empty() ? std::string() : fmt::format("  {:<8} {}", name, wrap(text, kIndent));
+}
+
+std::string headline(const Diagnosis& diagnosis) {
+  std::string text = fmt::format("{}: {}", diagnosis.verdict, diagnosis.kind);
+  if (!diagnosis.ranks.empty()) text += ", " + rank_list(diagnosis.ranks);
+  if (diagnosis.step) text += fmt::format(", step {}", *diagnosis.step);
+  if (diagnosis.bucket) text += fmt::format(", bucket {}", *diagnosis.bucket);
+  return text + "\n";
+}
+
+std::string format_table(const std::vector<DiagnosisRow>& table) {
+  std::size_t width = 5;
+  for (const DiagnosisRow& row : table) width = std::max(width, rank_numbers(row.ranks).size());
+  width = std::min<std::size_t>(width, 24);
+  std::string text = fmt::format("  {:<{}}  {:<9}  {:<9}  {:>5}  {:>12}\n", "ranks", width, "state",
+                                 "phase", "steps", "since");
+  for (const DiagnosisRow& row : table) {
+    text += fmt::format("  {:<{}}  {:<9}  {:<9}  {:>5}  {:>10.6f} s\n", rank_numbers(row.ranks),
+                        width, row.state, row.phase, row.steps_completed, row.since.count());
+    const auto below = [&](const char* name, const std::string& what) {
+      constexpr std::size_t kIndent = 13;
+      if (!what.empty()) text += fmt::format("    {:<8} {}", name, wrap(what, kIndent));
+    };
+    below("in", row.blocked_in);
+    below("after", row.last_completed);
+    below("error", row.detail);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string format_text(const Diagnosis& diagnosis) {
+  std::string text = headline(diagnosis);
+  text += entry("because", diagnosis.because);
+  text += entry("cause", diagnosis.first_cause == diagnosis.because ? "" : diagnosis.first_cause);
+  text +=
+      entry("symptom", diagnosis.first_symptom == diagnosis.because ? "" : diagnosis.first_symptom);
+  text += entry("fix", diagnosis.fix);
+  for (const std::string& consequence : diagnosis.consequences) text += entry("then", consequence);
+  for (const std::string& note : diagnosis.notes) text += entry("note", note);
+  return text + "\n" + format_table(diagnosis.table);
+}
+
+}  // namespace gradsync

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "engine/core/rank_list.hpp"
+#include "engine/diagnosis/evidence.hpp"
+#include "engine/diagnosis/rules.hpp"
+#include "engine/diagnosis/sentences.hpp"
+#include "engine/diagnosis/shards.hpp"
+
+namespace gradsync::diagnosis {
+namespace {
+
+/// Ranks whose shard ended before `step`, which the others are in: they have finished, or left no
+/// report and cannot have had a batch for it.
+std::vector<int> ranks_that_ran_out(const Digest& digest, const std::vector<Shard>& shards,
+                                    std::int64_t step) {
+  std::vector<int> ranks;
+  for (const RankView& view : digest.ranks) {
+    const Shard& shard = shards[static_cast<std::size_t>(view.rank)];
+    if (!shard.known || shard.steps > step) continue;
+    if (view.standing == Standing::kFinished || view.standing == Standing::kUnknown) {
+      ranks.push_back(view.rank);
+    }
+  }
+  return ranks;
+}
+
+std::vector<int> ranks_without(const std::vector<int>& ranks, std::size_t world) {
+  std::vector<int> others;
+  for (int rank = 0; rank < static_cast<int>(world); ++rank) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) others.push_back(rank);
+  }
+  return others;
+}
+
+void explain(Diagnosis& diagnosis, const Digest& digest, const std::vector<Shard>& shards) {
+  diagnosis.kind = "uneven_shards";
+  diagnosis.because = fmt::format("{} ran out of data before the others: {}",
+                                  rank_list(diagnosis.ranks), describe_shards(digest, shards));
+  diagnosis.fix = fix_for_shards(digest, shards);
+}
+
+/// The run stands still: some ranks are done and the others wait for them in a later step.
+std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard>& shards,
+                                   std::int64_t fewest_an_epoch) {
+  const auto frontier = find_frontier(digest);
+  if (!frontier || frontier->record->label.step < 0) return std::nullopt;
+  const CollectiveRecord& record = *frontier->record;
+  const auto ran_out = ranks_that_ran_out(digest, shards, record.label.step);
+  if (ran_out.empty()) return std::nullopt;
+
+  Diagnosis diagnosis;
+  diagnosis.verdict = "deadlock";
+  diagnosis.ranks = ran_out;
+  if (record.label.bucket >= 0) diagnosis.bucket = record.label.bucket;
+  diagnosis.collective = describe_collective(record);
+  explain(diagnosis, digest, shards);
+  if (digest.scenario->train.epochs > 1 && record.label.step > fewest_an_epoch) {
+    // The ranks did not stop when they ran out, but went on to the next epoch.
+    diagnosis.step = fewest_an_epoch;
+    diagnosis.first_cause = fmt::format(
+        "from step {} on ranks were in different epochs, and gradients of different epochs were "
+        "averaged",
+        fewest_an_epoch);
+  } else {
+    diagnosis.step = record.label.step;
+    diagnosis.first_cause = fmt::format("{} had no batch for step {} (epoch {})",
+                                        rank_list(ran_out), record.label.step, record.label.epoch);
+  }
+  diagnosis.first_symptom = fmt::format("{}; {} never {} it", describe(*frontier),
+                                        rank_list(ran_out), verb(ran_out, "enters", "enter"));
+  return diagnosis;
+}
+
+/// A backend that compares labels has stopped the run when a rank came with another epoch's step.
+std::optional<Diagnosis> find_epoch_mismatch(const Digest& digest,
+                                             const std::vector<Shard>& shards) {
+  const auto mismatch = first_mismatch(digest);
+  if (!mismatch || mismatch->record->label.epoch == mismatch->odd->label.epoch) {
+    return std::nullopt;
+  }
+  const std::int64_t epoch = std::min(mismatch->record->label.epoch, mismatch->odd->label.epoch);
+  std::vector<int> ahead;
+  for (const RankView& view : digest.ranks) {
+    const bool went_on =
+        std::any_of(view.collectives.begin(), view.collectives.end(), [&](const auto* record) {
+          return record->sequence == mismatch->record->sequence &&
+                 record->group == mismatch->record->group && record->label.epoch > epoch;
+        });
+    if (went_on) ahead.push_back(view.rank);
+  }
+  const auto behind = ranks_without(ahead, digest.ranks.size());
+
+  Diagnosis diagnosis;
+  diagnosis.verdict = "desync";
+  diagnosis.ranks = ahead;
+  diagnosis.step = mismatch->record->label.step;
+  if (mismatch->record->label.bucket >= 0) diagnosis.bucket = mismatch->record->label.bucket;
+  diagnosis.collective = describe_collective(*mismatch->record);
+  explain(diagnosis, digest, shards);
+  diagnosis.first_cause =
+      fmt::format("at step {} {} had no batch left in epoch {} and went on to the next, {} had one",
+                  *diagnosis.step, rank_list(ahead), epoch, rank_list(behind));
+  diagnosis.first_symptom =
+      fmt::format("collective #{} is not the same on all ranks: {}", mismatch->record->sequence,
+                  mismatch->describe("issued", "issued"));
+  return diagnosis;
+}
+
+}  // namespace
+
+std::optional<Diagnosis> find_uneven_shards(const Digest& digest) {
+  const std::vector<Shard> shards = read_shards(digest);
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most = 0;
+  for (const Shard& shard : shards) {
+    if (!shard.known) continue;
+    fewest = std::min(fewest, shard.steps_per_epoch);
+    most = std::max(most, shard.steps_per_epoch);
+  }
+  if (fewest >= most) return std::nullopt;
+  switch (digest.first_failure) {
+    case FirstFailure::kNone:
+    case FirstFailure::kTimeout:
+      return find_hang(digest, shards, fewest);
+    case FirstFailure::kError:
+      return find_epoch_mismatch(digest, shards);
+    case FirstFailure::kDeath:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/core/rank_list.hpp"
+#include "engine/diagnosis/evidence.hpp"
+#include "engine/diagnosis/rules.hpp"
+#include "engine/diagnosis/sentences.hpp"
+
+namespace gradsync::diagnosis {
+namespace {
+
+/// What the failure of one rank did to the others, and the step in which it shows.
+void add_consequences(Diagnosis& diagnosis, const Digest& digest) {
+  const auto frontier = find_frontier(digest);
+  if (!frontier) return;
+  diagnosis.collective = describe_collective(*frontier->record);
+  if (frontier->record->label.bucket >= 0) diagnosis.bucket = frontier->record->label.bucket;
+  if (!diagnosis.step && frontier->record->label.step >= 0) {
+    diagnosis.step = frontier->record->label.step;
+  }
+  diagnosis.first_symptom = describe(*frontier);
+  diagnosis.consequences.push_back(
+      fmt::format("the errors of {} follow from it", rank_list(frontier->waiting)));
+}
+
+/// "in step 2 (optimizer)", or the phase alone outside the training loop.
+std::string place_of(const RankReport& report) {
+  const bool in_loop = report.phase != Phase::kInit && report.phase != Phase::kShutdown;
+  return in_loop ? fmt::format("in step {} ({})", report.steps_completed, to_string(report.phase))
+                 : fmt::format("in {}", to_string(report.phase));
+}
+
+}  // namespace
+
+std::optional<Diagnosis> find_rank_died(const Digest& digest) {
+  std::string how;
+  Diagnosis diagnosis;
+  if (digest.first_failure == FirstFailure::kDeath) {
+    const RankReport& report =
+        *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
+    diagnosis.ranks = {digest.first_failed_rank};
+    if (report.exit_signal) {
+      how = "was ended by " + describe_signal(*report.exit_signal);
+    } else if (report.exit_code) {
+      how = fmt::format("ended with exit status {} and without a report", *report.exit_code);
+    } else {
+      how = "ended without a report";
+    }
+  } else if (digest.first_failure == FirstFailure::kNone) {
+    // Nobody watched the processes: the others noticed that a rank was gone, and it left no report.
+    const bool noticed =
+        std::any_of(digest.ranks.begin(), digest.ranks.end(), [](const auto& view) {
+          return view.report != nullptr && view.report->error_code == ErrorCode::kRankDied;
+        });
+    diagnosis.ranks = digest.with(Standing::kUnknown);
+    if (!noticed || diagnosis.ranks.empty()) return std::nullopt;
+    how = "ended without a report";
+  } else {
+    return std::nullopt;
+  }
+  diagnosis.verdict = "crash";
+  diagnosis.kind = "rank_died";
+  diagnosis.because = fmt::format("the process of {} {}", rank_list(diagnosis.ranks), how);
+  diagnosis.first_cause = diagnosis.because;
+  add_consequences(diagnosis, digest);
+  diagnosis.fix =
+      "find out what ended the process: the kernel's log names the out-of-memory killer, a "
+      "scheduler's log its own kills; signals such as SIGSEGV are a defect in the program";
+  return diagnosis;
+}
+
+std::optional<Diagnosis> find_error(const Digest& digest) {
+  if (digest.first_failure != FirstFailure::kError) return std::nullopt;
+  const RankReport& report =
+      *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "crash";
+  diagnosis.kind = "error";
+  diagnosis.ranks = {digest.first_failed_rank};
+  if (report.phase != Phase::kInit) diagnosis.step = report.steps_completed;
+  diagnosis.because = report.error;
+  diagnosis.first_cause = fmt::format("{} failed {}", rank_list(diagnosis.ranks), place_of(report));
+  add_consequences(diagnosis, digest);
+  std::vector<int> later = digest.with(Standing::kFailed);
+  std::erase(later, digest.first_failed_rank);
+  if (!later.empty()) {
+    diagnosis.notes.push_back(fmt::format("{} failed too, later", rank_list(later)));
+  }
+  diagnosis.fix = fmt::format("correct what the error of {} names; the others are its victims",
+                              rank_list(diagnosis.ranks));
+  return diagnosis;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/comm/flight_recorder.hpp"
+
+namespace gradsync::diagnosis {
+
+/// Wording that the rules share. Nothing here names a time.
+
+/// "allreduce #5 of 1567208 float32 elements, step 2 (epoch 0) backward, bucket 0 (gradients)"
+std::string describe_collective(const CollectiveRecord& record);
+
+/// " with parameters a, b and 10 more"; empty where the collective has none.
+std::string with_parameters(const CollectiveRecord& record);
+
+/// "waits" or "wait", by the number of ranks.
+const char* verb(std::span<const int> ranks, const char* one, const char* many);
+
+/// "3 samples", "1 sample".
+std::string count_of(std::int64_t count, const char* noun);
+
+/// "signal 9 (SIGKILL)".
+std::string describe_signal(int signal);
+
+}  // namespace gradsync::diagnosis

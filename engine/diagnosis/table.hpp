@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/diagnosis/diagnosis.hpp"
+#include "engine/diagnosis/digest.hpp"
+
+namespace gradsync::diagnosis {
+
+/// One row for each group of ranks that stand alike, by first rank.
+std::vector<DiagnosisRow> make_table(const Digest& digest);
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/core/clock.hpp"
+#include "engine/data/data_loader.hpp"
+#include "engine/data/dataset.hpp"
+#include "engine/ddp/ddp_options.hpp"
+#include "engine/models/model.hpp"
+#include "engine/models/profile.hpp"
+#include "engine/optim/optimizer.hpp"
+#include "engine/train/scenario.hpp"
+
+namespace gradsync {
+
+/// From the words of a scenario to the engine's objects.
+
+/// What a scenario reads from files, or builds once for all ranks of a process. Immutable.
+struct RunInputs {
+  std::shared_ptr<const Dataset> dataset;
+  std::shared_ptr<const ModelProfile> profile;  ///< of a replayed model; else null
+};
+
+/// Throws ConfigError for a file that is missing or wrong.
+std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario);
+
+DdpOptions ddp_options(const DdpSpec& spec);
+std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
+                                  int world_size, Device& device);
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
+                                          std::vector<ParameterPtr> parameters);
+
+}  // namespace gradsync

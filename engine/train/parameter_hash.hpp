@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "engine/autograd/parameter.hpp"
+
+namespace gradsync {
+
+/// A 128-bit hash in canonical (big-endian) byte order: what `xxh128sum` prints.
+struct Hash128 {
+  std::array<std::uint8_t, 16> bytes{};
+
+  std::string hex() const;  ///< 32 lower-case digits
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+
+/// XXH3-128 of the bytes of all parameters, one after another in the given (registration) order, as
+/// they are in memory: little endian, row-major. Nothing if a parameter is on the meta device.
+std::optional<Hash128> hash_parameters(std::span<const ParameterPtr> parameters);
+
+/// XXH3-128 of the numbers as int64, little endian.
+Hash128 hash_indices(std::span<const std::int64_t> indices);
+
+}  // namespace gradsync

@@ -1,0 +1,183 @@
+#include "engine/train/run_result.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "engine/train/statistics.hpp"
+
+namespace gradsync {
+namespace {
+
+/// The verdict says how a run ended: there is no second opinion about it.
+Outcome outcome_of(const std::optional<Diagnosis>& diagnosis) {
+  if (!diagnosis) return Outcome::kCompleted;
+  if (diagnosis->verdict == "desync") return Outcome::kDesync;
+  if (diagnosis->verdict == "crash") return Outcome::kFailed;
+  return Outcome::kHang;
+}
+
+/// A rank whose process was killed leaves a blank report: it has no say in what was completed.
+std::int64_t steps_on_every_rank(const std::vector<RankReport>& reports) {
+  std::optional<std::int64_t> fewest;
+  for (const RankReport& report : reports) {
+    if (report.parameter_tensors == 0) continue;
+    fewest = std::min(fewest.value_or(report.steps_completed), report.steps_completed);
+  }
+  return fewest.value_or(0);
+}
+
+/// What all ranks have done of one step.
+struct StepOfAllRanks {
+  std::int64_t ranks = 0;
+  double loss_sum = 0;
+  std::int64_t losses = 0;
+  double seconds = 0;  ///< on the slowest rank
+};
+
+std::map<std::int64_t, StepOfAllRanks> merge_steps(const std::vector<RankReport>& reports) {
+  std::map<std::int64_t, StepOfAllRanks> steps;
+  for (const RankReport& report : reports) {
+    for (const StepRecord& record : report.steps) {
+      StepOfAllRanks& step = steps[record.step];
+      ++step.ranks;
+      if (record.loss) {
+        step.loss_sum += *record.loss;
+        ++step.losses;
+      }
+      step.seconds = std::max(step.seconds, (record.optimizer_end - record.begin).count());
+    }
+  }
+  return steps;
+}
+
+/// Over the steps that every rank completed.
+void summarize_steps(RunResult& result, const std::vector<RankReport>& reports) {
+  std::vector<double> losses, seconds;
+  for (const auto& [step, merged] : merge_steps(reports)) {
+    if (step >= result.steps_completed) break;
+    seconds.push_back(merged.seconds);
+    if (merged.losses == 0) continue;
+    losses.push_back(merged.loss_sum / static_cast<double>(merged.losses));
+    if (!std::isfinite(losses.back()) && std::isfinite(losses.front()) &&
+        (losses.size() == 1 || std::isfinite(losses[losses.size() - 2]))) {
+      result.notes.push_back(fmt::format("the loss is not finite in step {}", step));
+    }
+  }
+  if (!losses.empty()) result.loss = {losses.front(), losses.back(), mean(losses)};
+  if (!seconds.empty()) {
+    std::sort(seconds.begin(), seconds.end());
+    result.step_seconds = {seconds.front(), percentile(seconds, 50), percentile(seconds, 95),
+                           seconds.back(), mean(seconds)};
+  }
+}
+
+void summarize_times(RunResult& result, const std::vector<RankReport>& reports) {
+  double forward = 0, compute = 0, comm = 0, exposed = 0, optimizer = 0;
+  std::int64_t count = 0;
+  for (const RankReport& report : reports) {
+    for (const StepRecord& step : report.steps) {
+      if (step.step >= result.steps_completed) continue;
+      forward += (step.forward_end - step.data_end).count();
+      compute += (step.backward_compute_end - step.forward_end).count();
+      comm += (step.comm_end - step.comm_begin).count();
+      exposed += (step.backward_end - step.backward_compute_end).count();
+      optimizer += (step.optimizer_end - step.backward_end).count();
+      ++count;
+    }
+  }
+  if (count == 0) return;
+  const auto n = static_cast<double>(count);
+  result.time_breakdown = {forward / n, compute / n, comm / n, exposed / n, optimizer / n};
+}
+
+/// The hash on which all ranks agree after the last step that all completed.
+std::optional<std::string> common_hash(const std::vector<RankReport>& reports,
+                                       std::int64_t steps_completed) {
+  std::string common;
+  for (const RankReport& report : reports) {
+    std::string hash;
+    if (report.state == RankState::kFinished && report.steps_completed == steps_completed) {
+      hash = report.final_parameter_hash;
+    } else {
+      for (const StepRecord& step : report.steps) {
+        if (step.step + 1 == steps_completed) hash = step.parameter_hash;
+      }
+    }
+    if (hash.empty() || (!common.empty() && hash != common)) return std::nullopt;
+    common = hash;
+  }
+  return common.empty() ? std::nullopt : std::optional(common);
+}
+
+/// The reports of the model and its buckets are the same on every rank: take the first that has
+/// them.
+void describe_model(RunResult& result, const std::vector<RankReport>& reports) {
+  for (const RankReport& report : reports) {
+    if (report.parameter_tensors == 0) continue;
+    result.parameters = {report.parameter_count, report.parameter_tensors, report.parameter_bytes};
+    result.ddp = {report.buckets, report.rebuilt_buckets, report.comm_hook};
+    return;
+  }
+}
+
+}  // namespace
+
+const char* to_string(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::kCompleted:
+      return "completed";
+    case Outcome::kHang:
+      return "hang";
+    case Outcome::kDesync:
+      return "desync";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kInvalid:
+      return "invalid";
+  }
+  return "failed";
+}
+
+int exit_status(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::kCompleted:
+      return 0;
+    case Outcome::kHang:
+      return 4;
+    case Outcome::kDesync:
+      return 5;
+    case Outcome::kFailed:
+      return 6;
+    case Outcome::kInvalid:
+      return 2;
+  }
+  return 6;
+}
+
+RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
+  const std::vector<RankReport>& reports = outcome.reports;
+  RunResult result;
+  result.scenario = scenario.name;
+  result.backend = scenario.backend;
+  result.world_size = scenario.ranks;
+  result.wall_seconds = outcome.wall.count();
+  if (outcome.simulated) result.simulated_seconds = outcome.simulated->count();
+  result.peak_rss_bytes = outcome.peak_rss_bytes;
+  for (const RankReport& report : reports) {
+    result.peak_rss_bytes = std::max(result.peak_rss_bytes, report.peak_rss_bytes);
+  }
+  result.notes = outcome.notes;
+  result.diagnosis = diagnose(reports, scenario);
+  result.outcome = outcome_of(result.diagnosis);
+  result.steps_completed = steps_on_every_rank(reports);
+  result.parameter_hash = common_hash(reports, result.steps_completed);
+  describe_model(result, reports);
+  summarize_steps(result, reports);
+  summarize_times(result, reports);
+  return result;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,470 @@
+#include <algorithm>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/diagnosis/diagnosis.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/hand_made_reports.hpp"
+
+namespace gradsync {
+namespace {
+
+using test::contains;
+using test::HandMadeRank;
+using Json = nlohmann::ordered_json;
+
+/// All of a diagnosis but the times in its table.
+std::string without_times(const Diagnosis& diagnosis) {
+  Json json = to_json(diagnosis);
+  for (Json& row : json["table"]) row.erase("since");
+  return json.dump(2);
+}
+
+TEST_CASE("diagnosis: a run in which every rank finished has none") {
+  const std::vector<RankReport> reports{HandMadeRank(0, 2).steps(2).finishes(),
+                                        HandMadeRank(1, 2).steps(2).finishes()};
+  Scenario scenario;
+  scenario.ranks = 2;
+  CHECK_FALSE(diagnose(reports, scenario).has_value());
+}
+
+TEST_CASE("diagnosis: uneven shards name who ran out, who waits where, why, and the fix") {
+  const auto found = diagnose(test::uneven_reports_simulated(), test::uneven_scenario());
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "uneven_shards");
+  CHECK(found->ranks == std::vector<int>{2, 3});
+  CHECK(found->step == 2);
+  CHECK(found->bucket == 0);
+  CHECK(found->collective ==
+        "allreduce #4 of 4 float32 elements, step 2 (epoch 0) backward, bucket 0 (gradients)");
+  CHECK(found->because ==
+        "ranks 2-3 ran out of data before the others: 10 samples over 4 ranks without padding, "
+        "batch size 1: ranks 0-1 have 3 samples, which make 3 steps; ranks 2-3 have 2 samples, "
+        "which make 2 steps");
+  CHECK(found->fix ==
+        "set sampler.pad to true: 3 steps on every rank, 2 samples repeated; or set "
+        "sampler.drop_last to true: 2 steps on every rank, 2 of 10 samples are unused");
+  CHECK(found->first_cause == "ranks 2-3 had no batch for step 2 (epoch 0)");
+  CHECK(found->first_symptom ==
+        "ranks 0-1 wait in allreduce #4 of 4 float32 elements, step 2 (epoch 0) backward, bucket 0 "
+        "(gradients) with parameters b and c; ranks 2-3 never enter it");
+  CHECK(found->notes.empty());
+
+  REQUIRE(found->table.size() == 2);
+  CHECK(found->table[0].ranks == std::vector<int>{0, 1});
+  CHECK(found->table[0].state == "blocked");
+  CHECK(found->table[0].phase == "backward");
+  CHECK(found->table[0].blocked_in == found->collective);
+  CHECK(found->table[0].since == Seconds{2.5});
+  CHECK(found->table[0].steps_completed == 2);
+  CHECK(found->table[1].ranks == std::vector<int>{2, 3});
+  CHECK(found->table[1].state == "finished");
+  CHECK(found->table[1].phase == "shutdown");
+  CHECK_THAT(found->table[1].last_completed, contains("allreduce #3"));
+}
+
+TEST_CASE("diagnosis: the same failure has the same words in every world") {
+  const Scenario scenario = test::uneven_scenario();
+  const std::string simulated =
+      without_times(*diagnose(test::uneven_reports_simulated(), scenario));
+  CHECK(without_times(*diagnose(test::uneven_reports_real(), scenario)) == simulated);
+
+  // The ranks that are done may be the first whose patience ends.
+  auto reports = test::uneven_reports_real();
+  reports[0].error_code = ErrorCode::kPeerFailed;
+  reports[2].error_code = ErrorCode::kTimeout;
+  CHECK(without_times(*diagnose(reports, scenario)) == simulated);
+
+  // Times do not show anywhere else.
+  for (RankReport& report : reports) {
+    for (CollectiveRecord& record : report.flight) record.issued *= 1.7 + report.rank;
+    report.phase_since *= 3;
+  }
+  CHECK(without_times(*diagnose(reports, scenario)) == simulated);
+}
+
+TEST_CASE("diagnosis: renumbered ranks give the same verdict, renumbered") {
+  const Scenario scenario = test::uneven_scenario();
+  std::vector<int> order(4);
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    std::vector<RankReport> reports = test::uneven_reports_real();
+    std::vector<int> expected;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      reports[i].rank = order[i];
+      if (i >= 2) expected.push_back(order[i]);
+    }
+    std::sort(expected.begin(), expected.end());
+    const auto found = diagnose(reports, scenario);
+    REQUIRE(found.has_value());
+    CHECK(found->kind == "uneven_shards");
+    CHECK(found->ranks == expected);
+    CHECK(found->step == 2);
+    CHECK(found->bucket == 0);
+    CHECK(found->fix == diagnose(test::uneven_reports_real(), scenario)->fix);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_CASE("diagnosis: reports of half the ranks give the verdict and say what is missing") {
+  const Scenario scenario = test::uneven_scenario();
+  auto reports = test::uneven_reports_simulated();
+  SECTION("of those that wait: the scenario's arithmetic stands in for the others") {
+    reports.resize(2);
+  }
+  SECTION("and when a blank report stands for a rank that left none") {
+    reports[2] = RankReport{};
+    reports[2].rank = 2;
+    reports[3] = RankReport{};
+    reports[3].rank = 3;
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "uneven_shards");
+  CHECK(found->ranks == std::vector<int>{2, 3});
+  REQUIRE(found->notes.size() == 1);
+  CHECK_THAT(found->notes[0], contains("no report of ranks 2-3"));
+  CHECK(found->table.back().state == "no report");
+}
+
+TEST_CASE("diagnosis: no reports at all, and reports of ranks that cannot be, are no crash") {
+  const Scenario scenario = test::uneven_scenario();
+  const auto nothing = diagnose({}, scenario);
+  REQUIRE(nothing.has_value());
+  CHECK(nothing->kind == "unknown");
+  RankReport foreign;
+  foreign.rank = 2000000000;
+  const auto found = diagnose({foreign}, scenario);
+  REQUIRE(found.has_value());
+  CHECK_THAT(format_text(*found), contains("1 of the reports are of ranks"));
+  foreign.rank = -1;
+  CHECK(diagnose({foreign}, scenario).has_value());
+}
+
+TEST_CASE("diagnosis: uneven shards of given sizes, in batches") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  scenario.data.samples = 100;
+  scenario.train.batch_size = 8;
+  scenario.sampler.shard_sizes = {17, 40, 9};
+  const auto found = diagnose({HandMadeRank(0, 3).shard(100, 17, 3).steps(2).blocked(),
+                               HandMadeRank(1, 3).shard(100, 40, 5).steps(2).blocked(),
+                               HandMadeRank(2, 3).shard(100, 9, 2).steps(2).finishes()},
+                              scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "uneven_shards");
+  CHECK(found->ranks == std::vector<int>{2});
+  CHECK_THAT(
+      found->because,
+      contains("100 samples over 3 ranks in shards of given sizes, batch size 8: rank 1 has 40 "
+               "samples, which make 5 steps; rank 0 has 17 samples, which make 3 steps; rank 2 "
+               "has 9 samples, which make 2 steps"));
+  CHECK_THAT(found->fix, contains("9 is what the smallest shard has"));
+  CHECK_THAT(found->fix, contains("pads the shards to 5 steps"));
+}
+
+TEST_CASE("diagnosis: over several epochs uneven shards go wrong before the run stands still") {
+  Scenario scenario = test::uneven_scenario();
+  scenario.train.epochs = 2;
+  const auto rank_of = [](int rank, std::int64_t samples) {
+    HandMadeRank made(rank, 4);
+    made.shard(10, samples, 2 * samples);
+    for (std::int64_t step = 0; step < 4; ++step) made.step(step / samples, "same");
+    return made;
+  };
+  const auto found = diagnose({rank_of(0, 3).blocked(1), rank_of(1, 3).blocked(1),
+                               rank_of(2, 2).finishes(), rank_of(3, 2).finishes()},
+                              scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "uneven_shards");
+  CHECK(found->step == 2);  // the first wrong one
+  CHECK_THAT(found->collective, contains("step 4 (epoch 1)"));
+  CHECK_THAT(found->first_cause, contains("from step 2 on"));
+  CHECK_THAT(found->because, contains("in each of 2 epochs"));
+  REQUIRE(found->notes.size() == 1);
+  CHECK_THAT(found->notes[0], contains("collective #4 did not meet its like"));
+}
+
+TEST_CASE("diagnosis: a backend that compares labels shows uneven shards as a desync") {
+  Scenario scenario = test::uneven_scenario();
+  scenario.train.epochs = 2;
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::int64_t samples = rank < 2 ? 3 : 2;
+    reports.push_back(HandMadeRank(rank, 4)
+                          .shard(10, samples, 2 * samples)
+                          .steps(2)
+                          .blocked(rank < 2 ? 0 : 1)
+                          .fails(ErrorCode::kDesync, "not the same", 3));
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "desync");
+  CHECK(found->kind == "uneven_shards");
+  CHECK(found->ranks == std::vector<int>{2, 3});
+  CHECK(found->step == 2);
+  CHECK(found->first_cause ==
+        "at step 2 ranks 2-3 had no batch left in epoch 0 and went on to the next, ranks 0-1 had "
+        "one");
+}
+
+TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its victims") {
+  Scenario scenario;
+  scenario.ranks = 4;
+  std::vector<RankReport> reports;
+  for (int rank : {0, 1, 3}) {
+    reports.push_back(HandMadeRank(rank, 4)
+                          .shard(1024, 256, 8)
+                          .steps(3)
+                          .blocked()
+                          .fails(ErrorCode::kRankDied, "rank 2 died (signal 9)", 4.0 + rank));
+  }
+  RankReport dead;
+  dead.rank = 2;
+  SECTION("its launcher saw how it ended") {
+    dead.exit_signal = 9;
+    dead.ended = Seconds{3.6};
+    reports.push_back(dead);
+    const auto found = diagnose(reports, scenario);
+    REQUIRE(found.has_value());
+    CHECK(found->verdict == "crash");
+    CHECK(found->kind == "rank_died");
+    CHECK(found->ranks == std::vector<int>{2});
+    CHECK(found->step == 3);
+    CHECK(found->because == "the process of rank 2 was ended by signal 9 (SIGKILL)");
+    CHECK_THAT(found->first_symptom, contains("ranks 0-1, 3 wait in allreduce #6"));
+    REQUIRE(found->table.size() == 2);
+    CHECK(found->table[1].state == "died");
+    CHECK(found->table[1].detail == "signal 9 (SIGKILL)");
+  }
+  SECTION("nobody watched: the rank that left no report") {
+    const auto found = diagnose(reports, scenario);
+    REQUIRE(found.has_value());
+    CHECK(found->kind == "rank_died");
+    CHECK(found->ranks == std::vector<int>{2});
+    CHECK(found->because == "the process of rank 2 ended without a report");
+  }
+  SECTION("one that the launcher ended afterwards is not a cause") {
+    dead.exit_signal = 9;
+    dead.ended = Seconds{3.6};
+    reports.push_back(dead);
+    reports[1].state = RankState::kRunning;
+    reports[1].error_code = ErrorCode::kPeerFailed;
+    reports[1].exit_signal = 15;
+    reports[1].ended = Seconds{9};
+    CHECK(diagnose(reports, scenario)->ranks == std::vector<int>{2});
+  }
+}
+
+TEST_CASE("diagnosis: the first error by time is the cause, whatever the order of the reports") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 1 failed", 2.2),
+      HandMadeRank(1, 3).steps(1).fails(ErrorCode::kInternal, "rank 1: out of memory", 1.4),
+      HandMadeRank(2, 3).steps(1).fails(ErrorCode::kInternal, "rank 2: teardown went wrong", 2.9)};
+  reports[1].phase = Phase::kForward;
+  for (int turn = 0; turn < 3; ++turn) {
+    std::rotate(reports.begin(), reports.begin() + 1, reports.end());
+    const auto found = diagnose(reports, scenario);
+    REQUIRE(found.has_value());
+    CHECK(found->verdict == "crash");
+    CHECK(found->kind == "error");
+    CHECK(found->ranks == std::vector<int>{1});
+    CHECK(found->step == 1);
+    CHECK(found->because == "rank 1: out of memory");
+    CHECK(found->first_cause == "rank 1 failed in step 1 (forward)");
+    CHECK_THAT(found->first_symptom, contains("rank 0 waits in allreduce #2"));
+    CHECK(found->consequences == std::vector<std::string>{"the errors of rank 0 follow from it"});
+    CHECK(found->notes == std::vector<std::string>{"rank 2 failed too, later"});
+  }
+}
+
+TEST_CASE(
+    "diagnosis: an error comes before the timeouts that it causes, a death after a timeout does "
+    "not") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 2).steps(1).blocked().fails(ErrorCode::kTimeout, "timed out", 30),
+      HandMadeRank(1, 2).steps(1).fails(ErrorCode::kMisuse, "rank 1: no", 1.5)};
+  CHECK(diagnose(reports, scenario)->kind == "error");
+
+  // Rank 1 hung outside any collective; the launcher ended it after rank 0's timeout.
+  reports[1] = HandMadeRank(1, 2).steps(1);
+  reports[1].phase = Phase::kData;
+  reports[1].exit_signal = 9;
+  reports[1].ended = Seconds{35};
+  const auto found = diagnose(reports, scenario);
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "unknown");
+  CHECK(found->ranks == std::vector<int>{1});
+  CHECK(found->because ==
+        "rank 1 has not entered the collective in which the others wait: rank 1 died in data, "
+        "step 1");
+}
+
+TEST_CASE("diagnosis: the majority is right about a collective that differs, and a tie is a tie") {
+  Scenario scenario;
+  scenario.ranks = 4;
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    HandMadeRank made(rank, 4);
+    made.steps(1).blocked();
+    if (rank == 0) made.report().flight[2].elements = 1025;
+    reports.push_back(made.fails(ErrorCode::kDesync, "not the same", 2));
+  }
+  auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "desync");
+  CHECK(found->kind == "mismatch");
+  CHECK(found->ranks == std::vector<int>{0});  // not the three healthy ones
+  CHECK(found->step == 1);
+  CHECK(found->bucket == 0);
+  CHECK_THAT(found->collective, contains("of 1025 float32 elements"));
+  CHECK(
+      found->because ==
+      "collective #2 of default_pg is not the same on all ranks: ranks 1-3 issued allreduce (sum) "
+      "of 4 float32 elements, step 1 (epoch 0), bucket 0 (gradients); rank 0 issued allreduce "
+      "(sum) of 1025 float32 elements, step 1 (epoch 0), bucket 0 (gradients)");
+
+  reports[1].flight[2].elements = 1025;
+  found = diagnose(reports, scenario);
+  CHECK(found->ranks == std::vector<int>{0, 1, 2, 3});
+  REQUIRE(found->notes.size() == 1);
+  CHECK_THAT(found->notes[0], contains("equally large"));
+}
+
+TEST_CASE("diagnosis: a disagreement found before the first collective keeps its error") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  const std::string what = "rank 1: parameter 3 is head.bias [7] here and head.bias [8] on rank 0";
+  const auto found = diagnose({HandMadeRank(0, 2).fails(ErrorCode::kDesync, what, 1),
+                               HandMadeRank(1, 2).fails(ErrorCode::kDesync, what, 1)},
+                              scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "desync");
+  CHECK(found->kind == "mismatch");
+  CHECK(found->because == what);
+}
+
+TEST_CASE("diagnosis: parameters that differ are found although every rank finished") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 3).steps(3).finishes(),
+      HandMadeRank(1, 3).steps(1).step(0, "other").step(0, "x").finishes(),
+      HandMadeRank(2, 3).steps(3).finishes()};
+  auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "desync");
+  CHECK(found->kind == "parameters_differ");
+  CHECK(found->ranks == std::vector<int>{1});
+  CHECK(found->step == 1);
+  CHECK_THAT(
+      found->because,
+      contains("after step 1 (epoch 0): ranks 0, 2 have hash hash-1; rank 1 has hash other"));
+  CHECK(found->notes ==
+        std::vector<std::string>{"learning rates and gradient norms are equal in that step"});
+
+  reports[1].steps[1].learning_rate = 1e-4;
+  found = diagnose(reports, scenario);
+  CHECK(found->notes == std::vector<std::string>{"their learning rates differ: 0.001 and 0.0001"});
+  reports[1].steps[1].learning_rate = 1e-3;
+  reports[1].steps[1].grad_norm = 0.25;
+  CHECK_THAT(diagnose(reports, scenario)->notes[0],
+             contains("gradient norms differ: 0.5 and 0.25"));
+}
+
+TEST_CASE("diagnosis: ranks that never joined are named") {
+  Scenario scenario;
+  scenario.ranks = 4;
+  std::vector<RankReport> reports(2);
+  for (int rank : {0, 1}) {
+    RankReport& report = reports[static_cast<std::size_t>(rank)];
+    report.rank = rank;
+    report.state = RankState::kFailed;
+    report.error_code = ErrorCode::kTimeout;
+    report.error = "ranks 2, 3 did not come";
+    report.ended = Seconds{30};
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "not_joined");
+  CHECK(found->ranks == std::vector<int>{2, 3});
+}
+
+TEST_CASE("diagnosis: a rank that came after the others' timeout was slow, not stuck") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 3).steps(1).blocked().fails(ErrorCode::kTimeout, "timed out", 6.5),
+      HandMadeRank(1, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 6.6),
+      HandMadeRank(2, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 8)};
+  for (CollectiveRecord& record : reports[2].flight) {
+    if (record.label.step == 1) record.issued = Seconds{7.9};
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "waiting");
+  CHECK(found->kind == "late_rank");
+  CHECK(found->ranks == std::vector<int>{2});
+  CHECK(found->step == 1);
+}
+
+TEST_CASE("diagnosis: when all ranks are in the same collective no rank is blamed") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  const auto found = diagnose(
+      {HandMadeRank(0, 2).steps(1).blocked(), HandMadeRank(1, 2).steps(1).blocked()}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "unknown");
+  CHECK(found->ranks.empty());
+  CHECK_THAT(found->because, contains("all ranks are inside the same collective"));
+}
+
+TEST_CASE("diagnosis: a hang whose cause the records do not show is called unknown") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  HandMadeRank gone = HandMadeRank(2, 3).shard(1024, 342, 11).steps(4).finishes();
+  HandMadeRank busy = HandMadeRank(1, 3).shard(1024, 342, 11).steps(4);
+  busy.report().phase = Phase::kData;
+  const auto found =
+      diagnose({HandMadeRank(0, 3).shard(1024, 342, 11).steps(4).blocked(), busy, gone}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "unknown");
+  CHECK(found->ranks == std::vector<int>{1, 2});
+  CHECK(found->because ==
+        "ranks 1-2 have not entered the collective in which the others wait: rank 1 stood in data, "
+        "step 4; rank 2 finished after 4 of 11 steps");
+}
+
+TEST_CASE("diagnosis: the text fits a terminal and holds what the JSON holds") {
+  const auto found = diagnose(test::uneven_reports_simulated(), test::uneven_scenario());
+  const std::string text = format_text(*found);
+  CAPTURE(text);
+  CHECK(text.substr(0, text.find('\n')) == "deadlock: uneven_shards, ranks 2-3, step 2, bucket 0");
+  CHECK_THAT(text, contains("\n  because  ranks 2-3 ran out of data"));
+  CHECK_THAT(text, contains("\n  fix      set sampler.pad to true"));
+  CHECK_THAT(text, contains("\n  0-1    blocked"));
+  CHECK_THAT(text, contains("2.500000 s\n"));
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    REQUIRE(end != std::string::npos);
+    CHECK(end - begin <= 100);
+    begin = end + 1;
+  }
+  const Json json = to_json(*found);
+  for (const char* key : {"verdict", "kind", "ranks", "step", "bucket", "collective", "because",
+                          "fix", "first_cause", "first_symptom", "table"}) {
+    CHECK(json.contains(key));
+  }
+  CHECK(json["table"][1]["blocked_in"].is_null());
+}
+
+}  // namespace
+}  // namespace gradsync
