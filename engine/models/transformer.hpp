@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/models/layers.hpp"
+#include "engine/models/model.hpp"
+#include "engine/models/parameter_factory.hpp"
+
+namespace gradsync {
+
+/// Defaults are the handbook's: 27 tensors, 1,567,208 parameters, 6.0 MB.
+struct TransformerOptions {
+  std::int64_t vocab_size = 1000;
+  std::int64_t d_model = 256;
+  std::int64_t nhead = 4;
+  std::int64_t num_layers = 2;
+  std::int64_t dim_feedforward = 512;
+  /// False: x = norm(x + f(x)) (post-norm, the handbook's). True: x = x + f(norm(x)).
+  bool norm_first = false;
+};
+
+/// The handbook's SimpleModel: embedding, `num_layers` blocks of self-attention and a feed-forward
+/// network with ReLU, each with a residual connection and a layer norm, and a linear head. No
+/// positions, no mask, no dropout. Parameters are named, ordered and initialized as in PyTorch:
+/// embed.weight, layers.i.attn.{in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias},
+/// layers.i.ff.{0, 2}.{weight, bias}, layers.i.{norm1, norm2}.{weight, bias}, head.{weight, bias}.
+class TransformerModel final : public Model {
+ public:
+  /// Throws Error(kMisuse) for a size that is not positive or a d_model that nhead does not divide.
+  TransformerModel(const TransformerOptions& options, std::uint64_t seed, Device& device);
+
+  const std::vector<ParameterPtr>& parameters() const override { return factory_.parameters(); }
+  const std::vector<BufferPtr>& buffers() const override { return buffers_; }
+
+  /// The mean cross-entropy over all positions (a scalar) and the logits[batch, seq, vocab_size].
+  std::vector<Variable> forward(const Batch& batch, Graph& graph) override;
+
+ private:
+  struct Block {
+    Block(ParameterFactory& factory, const std::string& name, const TransformerOptions& options);
+    Variable forward(Graph& graph, const Variable& x, bool norm_first) const;
+
+    MultiHeadAttention attention;
+    Linear widen, narrow;
+    LayerNorm norm1, norm2;
+  };
+
+  TransformerOptions options_;
+  ParameterFactory factory_;
+  Embedding embedding_;
+  std::vector<Block> blocks_;
+  Linear head_;
+  std::vector<BufferPtr> buffers_;
+};
+
+}  // namespace gradsync
