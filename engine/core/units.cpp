@@ -5,7 +5,6 @@
 #include <cmath>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,48 +30,48 @@ constexpr double kMi = kKi * 1024.0;
 constexpr double kGi = kMi * 1024.0;
 constexpr double kTi = kGi * 1024.0;
 
-// The base unit comes first in each table.
+// In the order in which a value is written: of two texts of one length the first is taken.
 constexpr std::array kDurations{Unit{"s", 1, 1},    Unit{"ms", 1, 1e3}, Unit{"us", 1, 1e6},
                                 Unit{"ns", 1, 1e9}, Unit{"min", 60, 1}, Unit{"h", 3600, 1}};
-constexpr std::array kBytes{Unit{"B", 1, 1},
-                            Unit{"kB", 1e3, 1},
-                            Unit{"MB", 1e6, 1},
+constexpr std::array kBytes{Unit{"TB", 1e12, 1},
                             Unit{"GB", 1e9, 1},
-                            Unit{"TB", 1e12, 1},
-                            Unit{"KiB", kKi, 1},
-                            Unit{"MiB", kMi, 1},
-                            Unit{"GiB", kGi, 1},
+                            Unit{"MB", 1e6, 1},
+                            Unit{"kB", 1e3, 1},
+                            Unit{"B", 1, 1},
                             Unit{"TiB", kTi, 1},
-                            Unit{"b", 1, kBitsPerByte},
-                            Unit{"kb", 1e3, kBitsPerByte},
-                            Unit{"Mb", 1e6, kBitsPerByte},
-                            Unit{"Gb", 1e9, kBitsPerByte},
+                            Unit{"GiB", kGi, 1},
+                            Unit{"MiB", kMi, 1},
+                            Unit{"KiB", kKi, 1},
                             Unit{"Tb", 1e12, kBitsPerByte},
-                            Unit{"Kib", kKi, kBitsPerByte},
-                            Unit{"Mib", kMi, kBitsPerByte},
+                            Unit{"Gb", 1e9, kBitsPerByte},
+                            Unit{"Mb", 1e6, kBitsPerByte},
+                            Unit{"kb", 1e3, kBitsPerByte},
+                            Unit{"b", 1, kBitsPerByte},
+                            Unit{"Tib", kTi, kBitsPerByte},
                             Unit{"Gib", kGi, kBitsPerByte},
-                            Unit{"Tib", kTi, kBitsPerByte}};
-constexpr std::array kBandwidths{Unit{"Bps", 1, 1},
-                                 Unit{"kBps", 1e3, 1},
-                                 Unit{"MBps", 1e6, 1},
+                            Unit{"Mib", kMi, kBitsPerByte},
+                            Unit{"Kib", kKi, kBitsPerByte}};
+constexpr std::array kBandwidths{Unit{"TBps", 1e12, 1},
                                  Unit{"GBps", 1e9, 1},
-                                 Unit{"TBps", 1e12, 1},
-                                 Unit{"KiBps", kKi, 1},
-                                 Unit{"MiBps", kMi, 1},
-                                 Unit{"GiBps", kGi, 1},
+                                 Unit{"MBps", 1e6, 1},
+                                 Unit{"kBps", 1e3, 1},
+                                 Unit{"Bps", 1, 1},
                                  Unit{"TiBps", kTi, 1},
-                                 Unit{"bps", 1, kBitsPerByte},
-                                 Unit{"kbps", 1e3, kBitsPerByte},
-                                 Unit{"Mbps", 1e6, kBitsPerByte},
-                                 Unit{"Gbps", 1e9, kBitsPerByte},
+                                 Unit{"GiBps", kGi, 1},
+                                 Unit{"MiBps", kMi, 1},
+                                 Unit{"KiBps", kKi, 1},
                                  Unit{"Tbps", 1e12, kBitsPerByte},
-                                 Unit{"Kibps", kKi, kBitsPerByte},
-                                 Unit{"Mibps", kMi, kBitsPerByte},
+                                 Unit{"Gbps", 1e9, kBitsPerByte},
+                                 Unit{"Mbps", 1e6, kBitsPerByte},
+                                 Unit{"kbps", 1e3, kBitsPerByte},
+                                 Unit{"bps", 1, kBitsPerByte},
+                                 Unit{"Tibps", kTi, kBitsPerByte},
                                  Unit{"Gibps", kGi, kBitsPerByte},
-                                 Unit{"Tibps", kTi, kBitsPerByte}};
-constexpr std::array kComputeRates{Unit{"f", 1, 1},     Unit{"kf", 1e3, 1},  Unit{"Mf", 1e6, 1},
-                                   Unit{"Gf", 1e9, 1},  Unit{"Tf", 1e12, 1}, Unit{"Kif", kKi, 1},
-                                   Unit{"Mif", kMi, 1}, Unit{"Gif", kGi, 1}, Unit{"Tif", kTi, 1}};
+                                 Unit{"Mibps", kMi, kBitsPerByte},
+                                 Unit{"Kibps", kKi, kBitsPerByte}};
+constexpr std::array kComputeRates{Unit{"Tf", 1e12, 1}, Unit{"Gf", 1e9, 1},  Unit{"Mf", 1e6, 1},
+                                   Unit{"kf", 1e3, 1},  Unit{"f", 1, 1},     Unit{"Tif", kTi, 1},
+                                   Unit{"Gif", kGi, 1}, Unit{"Mif", kMi, 1}, Unit{"Kif", kKi, 1}};
 
 struct QuantityTraits {
   const char* noun;
@@ -95,8 +94,8 @@ QuantityTraits traits(Quantity quantity) {
 }
 
 [[noreturn]] void refuse(Quantity quantity, std::string_view text, const std::string& why) {
-  throw std::invalid_argument(
-      fmt::format("expected {}, found \"{}\": {}", describe_quantity(quantity), text, why));
+  throw QuantityError(
+      fmt::format("expected {}, found \"{}\": {}", describe_quantity(quantity), text, why), why);
 }
 
 double parse(Quantity quantity, std::string_view text) {
@@ -135,9 +134,11 @@ std::string format(Quantity quantity, double value) {
     const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), scaled);
     std::string text = std::string(digits.data(), result.ptr) + unit.suffix;
     if (!best.empty() && text.size() >= best.size()) continue;
-    // Scaling may round: only a text that reads back to the same bits will do. The base unit is
-    // first in its table and always does.
-    if (parse(quantity, text) == value) best = std::move(text);
+    // Scaling may round: only a text that reads back to the same bits will do. That of the base
+    // unit always does.
+    double number = 0;
+    std::from_chars(digits.data(), result.ptr, number);
+    if (unit.to_base(number) == value) best = std::move(text);
   }
   return best;
 }

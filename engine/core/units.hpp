@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace gradsync {
 
@@ -25,11 +27,22 @@ struct FlopsPerSecond {
   bool operator==(const FlopsPerSecond&) const = default;
 };
 
-/// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads
-/// units. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits. A
-/// missing or unknown unit, a negative or non-finite number, and trailing text throw
-/// std::invalid_argument whose message says what was expected. No space stands between the number
-/// and its unit.
+/// A text that is no quantity. `what()` says what was expected, what was found and why it is
+/// refused; `reason()` is the last part alone: "the unit is missing (s, ms, ...)".
+class QuantityError : public std::invalid_argument {
+ public:
+  QuantityError(const std::string& message, std::string reason)
+      : std::invalid_argument(message), reason_(std::move(reason)) {}
+  const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
+// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads
+// units. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits. No
+// space stands between the number and its unit. A missing or unknown unit, a negative or non-finite
+// number, and trailing text throw QuantityError.
 
 /// "5us", "10ms", "1.5s", "2min", "1h" (ns, us, ms, s, min, h).
 Seconds parse_duration(std::string_view text);

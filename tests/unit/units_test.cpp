@@ -110,6 +110,7 @@ TEST_CASE("units: values are written in the shortest text") {
   CHECK(format_duration(Seconds{3600}) == "1h");
   CHECK(format_bandwidth({25e9}) == "25GBps");
   CHECK(format_bandwidth({12.5e9}) == "12.5GBps");
+  CHECK(format_bandwidth({1.25e9}) == "1.25GBps");
   CHECK(format_bandwidth({25.0 * 1073741824}) == "25GiBps");
   CHECK(format_bandwidth({0}) == "0Bps");
   CHECK(format_bandwidth(parse_bandwidth("200Gbps")) == "25GBps");

@@ -1,0 +1,185 @@
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "engine/train/scenario_reader.hpp"
+
+namespace gradsync::scenario_table {
+namespace {
+
+/// The checks of one scenario. Each is about the value that is most likely wrong, and mentions the
+/// other that it does not go with.
+class Checks {
+ public:
+  Checks(const ScenarioDocument& document, const Scenario& scenario)
+      : document_(document), s_(scenario) {}
+
+  void run() const {
+    check_model();
+    check_data();
+    check_sampler();
+    check_optimizer();
+    if (s_.backend == "sim") check_cluster();
+    check_expect();
+  }
+
+ private:
+  using Json = ScenarioDocument::Json;
+
+  void check_model() const {
+    if (s_.model.kind != ModelSpec::Kind::kTransformer) return;
+    const TransformerSpec& t = s_.model.transformer;
+    if (t.d_model % t.nhead != 0) {
+      fail("/model/nhead", t.nhead, "a divisor of d_model" + because("/model/d_model", t.d_model));
+    }
+    if (s_.data.vocab_size > t.vocab_size) {
+      fail("/model/vocab_size", t.vocab_size,
+           "at least that of the data" + because("/data/vocab_size", s_.data.vocab_size));
+    }
+  }
+
+  void check_data() const {
+    const bool replay = s_.model.kind == ModelSpec::Kind::kReplay;
+    const bool indices = s_.data.kind == DataSpec::Kind::kIndices;
+    if (replay && !indices) {
+      fail("/data/kind", s_.data.kind == DataSpec::Kind::kText ? "text" : "synthetic_tokens",
+           "\"indices\"", "a replayed model takes no inputs" + because("/model/kind", "replay"));
+    }
+    if (!replay && indices) {
+      fail("/data/kind", "indices", "\"synthetic_tokens\" or \"text\"",
+           "the model takes tokens" + because("/model/kind", "transformer"));
+    }
+  }
+
+  void check_sampler() const {
+    const SamplerSpec& sampler = s_.sampler;
+    if (sampler.drop_last && !sampler.pad) {
+      fail("/sampler/pad", false, "true",
+           "samples that are dropped cannot be dealt out" + because("/sampler/drop_last", true));
+    }
+    // The size of a text is known when it is read; the sampler checks it then.
+    const bool size_is_known = s_.data.kind != DataSpec::Kind::kText;
+    if (sampler.drop_last && size_is_known && s_.data.samples < s_.ranks) {
+      fail("/data/samples", s_.data.samples,
+           "a sample for each rank or more" + because("/ranks", s_.ranks),
+           "fewer are dropped" + because("/sampler/drop_last", true));
+    }
+    const std::vector<std::int64_t>& sizes = sampler.shard_sizes;
+    if (sizes.empty()) return;
+    if (sampler.drop_last) {
+      fail("/sampler/drop_last", true, "false",
+           "shard sizes leave nothing to drop" + because("/sampler/shard_sizes", sizes));
+    }
+    if (std::ssize(sizes) != s_.ranks) {
+      fail("/sampler/shard_sizes", sizes, "a size for each rank" + because("/ranks", s_.ranks));
+    }
+    const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+    if (size_is_known && sum > s_.data.samples) {
+      fail("/sampler/shard_sizes", sizes,
+           "sizes that add up to at most the number of samples" +
+               because("/data/samples", s_.data.samples),
+           fmt::format("their sum is {}", sum));
+    }
+  }
+
+  void check_optimizer() const {
+    const OptimizerSpec& o = s_.optimizer;
+    if (!o.nesterov) return;
+    const std::string hint = "Nesterov momentum needs it" + because("/optimizer/nesterov", true);
+    if (!(o.momentum > 0)) fail("/optimizer/momentum", o.momentum, "a number > 0", hint);
+    if (o.dampening != 0) fail("/optimizer/dampening", o.dampening, "0", hint);
+  }
+
+  void check_cluster() const {
+    const ClusterSpec& c = s_.cluster;
+    if (c.nodes * c.gpus_per_node < s_.ranks) {
+      fail("/cluster/nodes", c.nodes,
+           fmt::format("a GPU for each rank ({}, {})", mention("/ranks", s_.ranks),
+                       mention("/cluster/gpus_per_node", c.gpus_per_node)),
+           fmt::format("that takes {} nodes", (s_.ranks + c.gpus_per_node - 1) / c.gpus_per_node));
+    }
+    if (c.topology == ClusterSpec::Topology::kFatTree) {
+      check_fat_tree();
+    } else if (!(c.fat_tree_down.empty() && c.fat_tree_up.empty() && c.fat_tree_links.empty())) {
+      fail("/cluster/topology", "star", "\"fat_tree\"",
+           "there is a /cluster/fat_tree; leave it out for a star");
+    }
+  }
+
+  void check_fat_tree() const {
+    const ClusterSpec& c = s_.cluster;
+    if (c.fat_tree_down.empty()) {
+      fail("/cluster/fat_tree/down", c.fat_tree_down,
+           "a number for each level of switches" + because("/cluster/topology", "fat_tree"));
+    }
+    const auto same_length = [&](const char* pointer, const std::vector<std::int64_t>& list) {
+      if (list.size() == c.fat_tree_down.size()) return;
+      fail(pointer, list,
+           "a number for each level of switches" +
+               because("/cluster/fat_tree/down", c.fat_tree_down));
+    };
+    same_length("/cluster/fat_tree/up", c.fat_tree_up);
+    same_length("/cluster/fat_tree/links", c.fat_tree_links);
+    // A double, because the product of a few counts may not fit in 64 bits.
+    const double leaves = std::accumulate(c.fat_tree_down.begin(), c.fat_tree_down.end(), 1.0,
+                                          [](double product, std::int64_t children) {
+                                            return product * static_cast<double>(children);
+                                          });
+    if (leaves < static_cast<double>(c.nodes)) {
+      fail("/cluster/fat_tree/down", c.fat_tree_down,
+           "a tree with a leaf for each node" + because("/cluster/nodes", c.nodes),
+           fmt::format("this one has {:.0f}", leaves));
+    }
+  }
+
+  void check_expect() const {
+    const ExpectSpec& e = s_.expect;
+    if (e.loss_last_min && e.loss_last_max && *e.loss_last_min > *e.loss_last_max) {
+      fail("/expect/loss/last_min", *e.loss_last_min,
+           "at most the maximum" + because("/expect/loss/last_max", *e.loss_last_max));
+    }
+    if (e.outcome == "completed" && (e.diagnosis_kind || !e.diagnosis_ranks.empty())) {
+      fail("/expect/outcome", *e.outcome, "an outcome that has a diagnosis",
+           "there is an /expect/diagnosis; leave it out for a run that completes");
+    }
+    for (std::size_t i = 0; i < e.diagnosis_ranks.size(); ++i) {
+      if (e.diagnosis_ranks[i] >= s_.ranks) {
+        fail(fmt::format("/expect/diagnosis/ranks/{}", i), e.diagnosis_ranks[i],
+             "a rank of the run" + because("/ranks", s_.ranks));
+      }
+    }
+    const bool meta = s_.backend == "sim" && s_.model.kind == ModelSpec::Kind::kReplay &&
+                      !s_.model.replay.payload;
+    if (meta && e.parameter_hash) {
+      fail("/expect/parameter_hash", *e.parameter_hash, "null",
+           "in sim there is nothing to hash without payload" + because("/model/payload", false));
+    }
+  }
+
+  /// Why something else is expected: " (/ranks is 4)".
+  std::string because(const std::string& pointer, const Json& value) const {
+    return " (" + mention(pointer, value) + ")";
+  }
+
+  std::string mention(const std::string& pointer, const Json& value) const {
+    return document_.mention(pointer, value);
+  }
+
+  /// `value` is what the scenario has at `pointer`, for where the file says nothing.
+  [[noreturn]] void fail(const std::string& pointer, const Json& value, const std::string& expected,
+                         const std::string& hint = {}) const {
+    document_.fail(pointer, expected, hint, value);
+  }
+
+  const ScenarioDocument& document_;
+  const Scenario& s_;
+};
+
+}  // namespace
+
+void check_scenario(const ScenarioDocument& document, const Scenario& scenario) {
+  Checks(document, scenario).run();
+}
+
+}  // namespace gradsync::scenario_table

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace gradsync::scenario_table {
+
+/// The candidate that `word` most likely means, "" where none is near: the smallest edit distance
+/// (insert, delete, replace, swap of neighbours), at most a third of the longer word. Case, "-" and
+/// "_" do not count.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+/// "did you mean \"X\"?", or "" where no candidate is near.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
+
+/// JSON text of a value, cut to what fits in a message.
+std::string shortened(const nlohmann::ordered_json& value);
+
+/// "a", "a and b", "a, b and c".
+std::string enumerate(const std::vector<std::string>& words, const std::string& last_separator);
+
+}  // namespace gradsync::scenario_table

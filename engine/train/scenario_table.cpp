@@ -1,0 +1,70 @@
+#include "engine/train/scenario_table.hpp"
+
+#include <algorithm>
+
+#include "engine/train/scenario_codec.hpp"
+
+namespace gradsync::scenario_table {
+namespace {
+
+Section make_root() {
+  return {
+      .name = "",
+      .description = "A training job and the world in which it runs.",
+      .fields =
+          {
+              field("name", SCENARIO_MEMBER(name), any(),
+                    "Name of the scenario in results and reports.",
+                    {.default_text = "the file's name without its ending"}),
+              field("description", SCENARIO_MEMBER(description), any(),
+                    "What the scenario shows, in a sentence or two."),
+              field("backend", SCENARIO_MEMBER(backend), one_of({"gloo", "nccl", "sim"}),
+                    "What moves the bytes: `gloo` runs a process for each rank on CPUs, `nccl` a "
+                    "process for each GPU, `sim` predicts the run in simulated time."),
+              field("ranks", SCENARIO_MEMBER(ranks), at_least(1),
+                    "Number of ranks: the world size.",
+                    {.examples = {2, 8, 1024},
+                     .other_names = {"world_size", "nproc_per_node", "nprocs", "num_ranks"}}),
+              field("seed", SCENARIO_MEMBER(seed), any(),
+                    "Seed of the initial weights; the same on every rank."),
+              field("timeout", SCENARIO_MEMBER(timeout), above(0),
+                    "Longest wait for a collective and for the ranks to come together. In `sim` "
+                    "it is not needed to end a hang: nothing can move any more, and that is seen "
+                    "at once.",
+                    {.examples = {"5s", "30s", "10min"}}),
+          },
+      .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
+                   train_section(), ddp_section(), cluster_section(), simulation_section(),
+                   gloo_section(), output_section(), expect_section()},
+  };
+}
+
+}  // namespace
+
+const Section& root() {
+  static const Section section = make_root();
+  return section;
+}
+
+bool applies(const Field& field, const std::string& kind) {
+  return field.kinds.empty() ||
+         std::find(field.kinds.begin(), field.kinds.end(), kind) != field.kinds.end();
+}
+
+std::string kind_of(const Section& section, const Scenario& scenario) {
+  for (const Kind& kind : section.kinds) {
+    if (kind.selected(scenario)) return kind.name;
+  }
+  return "";
+}
+
+Json default_of(const Section& section, const Field& field, const std::string& kind) {
+  if (field.required) return nullptr;
+  Scenario scenario;
+  for (const Kind& candidate : section.kinds) {
+    if (candidate.name == kind) candidate.select(scenario);
+  }
+  return field.write(scenario);
+}
+
+}  // namespace gradsync::scenario_table

@@ -1,0 +1,312 @@
+#include "engine/train/scenario.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+using namespace gradsync;
+using gradsync::test::contains;
+
+namespace {
+
+Scenario parse(const std::string& text, const std::vector<ScenarioOverride>& overrides = {}) {
+  return parse_scenario(text, "test.json", GRADSYNC_TEST_DATA, overrides);
+}
+
+ConfigError::Details mistake_in(const std::string& text,
+                                const std::vector<ScenarioOverride>& overrides = {}) {
+  try {
+    parse(text, overrides);
+  } catch (const ConfigError& error) {
+    return error.details();
+  }
+  FAIL("accepted: " + text);
+  return {};
+}
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+}
+
+}  // namespace
+
+TEST_CASE("scenario: an empty object is the handbook's job") {
+  const Scenario s = parse("{}");
+  CHECK(s.name == "test");
+  CHECK(s.file == "test.json");
+  CHECK(s.backend == "gloo");
+  CHECK(s.ranks == 2);
+  CHECK(s.timeout == Seconds{30});
+  CHECK(s.model.kind == ModelSpec::Kind::kTransformer);
+  CHECK(s.model.transformer.d_model == 256);
+  CHECK(s.data.kind == DataSpec::Kind::kSyntheticTokens);
+  CHECK(s.data.samples == 1024);
+  CHECK(s.data.seq_len == 32);
+  CHECK(s.data.vocab_size == 1000);
+  CHECK(s.sampler.seed == 42);
+  CHECK(s.optimizer.kind == OptimizerSpec::Kind::kAdamW);
+  CHECK(s.optimizer.lr == 1e-3);
+  CHECK(s.optimizer.weight_decay == 1e-2);
+  CHECK(s.train.batch_size == 32);
+  CHECK(s.train.clip_grad_norm == 1.0);
+  CHECK_FALSE(s.train.max_steps.has_value());
+  CHECK_FALSE(s.ddp.bucket_cap_mb.has_value());
+  CHECK(s.expect == ExpectSpec{});
+}
+
+TEST_CASE("scenario: every key reaches its member") {
+  const Scenario s = parse(R"({
+    "name": "n", "description": "d", "backend": "sim", "ranks": 6, "seed": 18446744073709551615,
+    "timeout": "2min",
+    "model": {"kind": "transformer", "vocab_size": 300, "d_model": 24, "nhead": 3, "num_layers": 5,
+              "dim_feedforward": 7, "norm_first": true},
+    "data": {"kind": "synthetic_tokens", "samples": 60, "seq_len": 9, "vocab_size": 200, "seed": 3},
+    "sampler": {"shuffle": false, "seed": 4, "drop_last": false, "pad": false, "set_epoch": false,
+                "shard_sizes": [10, 10, 10, 10, 10, 5]},
+    "optimizer": {"kind": "adamw", "lr": 0.5, "betas": [0.25, 0.75], "eps": 0.125,
+                  "weight_decay": 0.0625, "amsgrad": true, "maximize": true},
+    "train": {"batch_size": 11, "epochs": 12, "max_steps": 13, "clip_grad_norm": 14.5,
+              "hash_every": 15, "check_hashes": true},
+    "ddp": {"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true},
+    "cluster": {"nodes": 3, "gpus_per_node": 2, "compute_rate": "2Tf", "topology": "fat_tree",
+                "intra_node": {"bandwidth": "300GBps", "latency": "3us"},
+                "inter_node": {"bandwidth": "200Gbps", "latency": "5us"},
+                "fat_tree": {"down": [2, 2], "up": [1, 2], "links": [1, 3]}},
+    "simulation": {"fidelity": "flow"},
+    "gloo": {"threads": 2, "interface": "lo"},
+    "output": {"detail_ranks": 16, "flight_recorder_size": 17},
+    "expect": {"outcome": "hang", "exit_status": 4, "steps_completed": 18,
+               "parameter_hash": "0123456789abcdef0123456789abcdef",
+               "equal_hashes_on_all_ranks": true, "repeat": 19,
+               "loss": {"last_min": 0.5, "last_max": 1.5, "last_ratio_max": 0.75},
+               "diagnosis": {"kind": "uneven_shards", "ranks": [5]}}
+  })");
+  Scenario expected;
+  expected.name = "n";
+  expected.description = "d";
+  expected.file = "test.json";
+  expected.backend = "sim";
+  expected.ranks = 6;
+  expected.seed = 18446744073709551615u;
+  expected.timeout = Seconds{120};
+  expected.model.transformer = {300, 24, 3, 5, 7, true};
+  expected.data = {DataSpec::Kind::kSyntheticTokens, 60, 9, 200, 3, ""};
+  expected.sampler = {false, 4, false, false, false, {10, 10, 10, 10, 10, 5}};
+  expected.optimizer.lr = 0.5;
+  expected.optimizer.beta1 = 0.25;
+  expected.optimizer.beta2 = 0.75;
+  expected.optimizer.eps = 0.125;
+  expected.optimizer.weight_decay = 0.0625;
+  expected.optimizer.amsgrad = true;
+  expected.optimizer.maximize = true;
+  expected.train.batch_size = 11;
+  expected.train.epochs = 12;
+  expected.train.max_steps = 13;
+  expected.train.clip_grad_norm = 14.5;
+  expected.train.hash_every = 15;
+  expected.train.check_hashes = true;
+  expected.ddp.bucket_cap_mb = 1.5;
+  expected.ddp.gradient_as_bucket_view = true;
+  expected.cluster.nodes = 3;
+  expected.cluster.gpus_per_node = 2;
+  expected.cluster.compute_rate = {2e12};
+  expected.cluster.topology = ClusterSpec::Topology::kFatTree;
+  expected.cluster.intra_node = {{300e9}, Seconds{3e-6}};
+  expected.cluster.inter_node = {{25e9}, Seconds{5e-6}};
+  expected.cluster.fat_tree_down = {2, 2};
+  expected.cluster.fat_tree_up = {1, 2};
+  expected.cluster.fat_tree_links = {1, 3};
+  expected.fidelity = Fidelity::kFlow;
+  expected.gloo.threads = 2;
+  expected.gloo.interface = "lo";
+  expected.output.detail_ranks = 16;
+  expected.output.flight_recorder_size = 17;
+  expected.expect.outcome = "hang";
+  expected.expect.exit_status = 4;
+  expected.expect.steps_completed = 18;
+  expected.expect.parameter_hash = "0123456789abcdef0123456789abcdef";
+  expected.expect.equal_hashes_on_all_ranks = true;
+  expected.expect.repeat = 19;
+  expected.expect.loss_last_min = 0.5;
+  expected.expect.loss_last_max = 1.5;
+  expected.expect.loss_last_ratio_max = 0.75;
+  expected.expect.diagnosis_kind = "uneven_shards";
+  expected.expect.diagnosis_ranks = {5};
+  CHECK(s == expected);
+
+  // What is written reads back to the same.
+  CHECK(parse(to_json(s).dump()) == s);
+}
+
+TEST_CASE("scenario: each kind has its own keys and defaults") {
+  const Scenario sgd =
+      parse(R"({"optimizer": {"momentum": 0.9, "dampening": 0.5, "kind": "sgd"}})");
+  CHECK(sgd.optimizer.kind == OptimizerSpec::Kind::kSgd);
+  CHECK(sgd.optimizer.momentum == 0.9);
+  CHECK(sgd.optimizer.dampening == 0.5);
+  CHECK(sgd.optimizer.weight_decay == 0);
+  CHECK(to_json(sgd).at("optimizer").contains("nesterov"));
+  CHECK_FALSE(to_json(sgd).at("optimizer").contains("betas"));
+
+  const Scenario text = parse(R"({"data": {"kind": "text", "path": "invalid.json"}})");
+  CHECK(text.data.vocab_size == 256);
+  CHECK_FALSE(to_json(text).at("data").contains("samples"));
+
+  const Scenario replay = parse(R"({
+    "model": {"kind": "replay", "profile": "invalid.json", "payload": true, "compute_scale": 2},
+    "data": {"kind": "indices", "samples": 4}})");
+  CHECK(replay.model.replay.payload);
+  CHECK(replay.model.replay.compute_scale == 2);
+  CHECK(replay.data.samples == 4);
+  for (const Scenario& s : {sgd, text, replay}) CHECK(parse(to_json(s).dump()) == s);
+}
+
+TEST_CASE("scenario: null turns off what is on by default, and is written") {
+  const Scenario s = parse(R"({"train": {"clip_grad_norm": null, "max_steps": null}})");
+  CHECK_FALSE(s.train.clip_grad_norm.has_value());
+  const auto train = to_json(s).at("train");
+  CHECK(train.at("clip_grad_norm").is_null());
+  CHECK_FALSE(train.contains("max_steps"));
+  CHECK(parse(to_json(s).dump()) == s);
+}
+
+TEST_CASE("scenario: comments and the editor's schema are no keys") {
+  const Scenario s = parse(R"({
+    "$schema": "./schema/scenario.schema.json",
+    "//": "two ranks", "// more": [1, {"a": 2}],
+    "ranks": 3, "train": {"//": "small", "batch_size": 1}})");
+  CHECK(s.ranks == 3);
+  CHECK(s.train.batch_size == 1);
+  CHECK(mistake_in(R"({"train": {"$schema": "x"}})").pointer == "/train/$schema");
+}
+
+TEST_CASE("scenario: numbers that are whole may be written with a point or an exponent") {
+  const Scenario s = parse(R"({"ranks": 4.0, "train": {"max_steps": 1e3}, "seed": 2.0})");
+  CHECK(s.ranks == 4);
+  CHECK(s.train.max_steps == 1000);
+  CHECK(s.seed == 2);
+}
+
+TEST_CASE("scenario: without a number of nodes there are as many as the ranks need") {
+  CHECK(parse("{}").cluster.nodes == 1);
+  CHECK(parse(R"({"ranks": 8})").cluster.nodes == 1);
+  CHECK(parse(R"({"ranks": 9})").cluster.nodes == 2);
+  CHECK(parse(R"({"ranks": 9, "cluster": {"gpus_per_node": 1}})").cluster.nodes == 9);
+  // A real backend does not look at the cluster: it may be too small there.
+  const std::string small = R"("ranks": 9, "cluster": {"nodes": 1})";
+  CHECK_NOTHROW(parse("{" + small + "}"));
+  CHECK(mistake_in(R"({"backend": "sim", )" + small + "}").pointer == "/cluster/nodes");
+}
+
+TEST_CASE("scenario: the first mistake is the first in the file") {
+  CHECK(mistake_in(R"({"train": {"epochs": 0}, "ranks": 0})").pointer == "/train/epochs");
+  CHECK(mistake_in(R"({"ranks": 0, "train": {"epochs": 0}})").pointer == "/ranks");
+  CHECK(mistake_in(R"({"optimizer": {"betas": 1, "kind": "sgd"}})").pointer == "/optimizer/betas");
+}
+
+TEST_CASE("scenario: a long value is shortened in the error, at a character's border") {
+  std::string umlauts;
+  for (int i = 0; i < 100; ++i) umlauts += "\u00fc";
+  const std::string found = mistake_in(R"({"ranks": ")" + umlauts + "\"}").found;
+  CHECK(found.size() < 70);
+  CHECK(found.substr(found.size() - 3) == "...");
+  CHECK_NOTHROW(nlohmann::json(found).dump());  // throws on broken UTF-8
+}
+
+TEST_CASE("scenario: overrides set values by their path, the last one wins") {
+  const Scenario s = parse(R"({"ranks": 2, "train": {"batch_size": 32, "epochs": 3}})",
+                           {{"ranks", "8", ""},
+                            {"train.batch_size", "16", ""},
+                            {"train.batch_size", "8", ""},
+                            {"timeout", "5s", ""},
+                            {"description", "two words", ""},
+                            {"train.clip_grad_norm", "null", ""},
+                            {"cluster.intra_node.bandwidth", "\"1GBps\"", ""},
+                            {"sampler.shard_sizes", "[1,1,1,1,1,1,1,1]", ""},
+                            {"ddp", R"({"bucket_cap_mb": 1})", ""}});
+  CHECK(s.ranks == 8);
+  CHECK(s.train.batch_size == 8);
+  CHECK(s.train.epochs == 3);
+  CHECK(s.timeout == Seconds{5});
+  CHECK(s.description == "two words");
+  CHECK_FALSE(s.train.clip_grad_norm.has_value());
+  CHECK(s.cluster.intra_node.bandwidth.value == 1e9);
+  CHECK(s.sampler.shard_sizes.size() == 8);
+  CHECK(s.ddp.bucket_cap_mb == 1);
+}
+
+TEST_CASE("scenario: a mistake in an override names the option") {
+  const auto unknown = mistake_in("{}", {{"train.bach_size", "16", ""}});
+  CHECK(unknown.file == "--set train.bach_size=16");
+  CHECK(unknown.pointer == "/train/bach_size");
+  CHECK(unknown.hint == "did you mean \"batch_size\"?");
+
+  const auto zero = mistake_in("{}", {{"ranks", "0", "--ranks 0"}});
+  CHECK(zero.file == "--ranks 0");
+  CHECK(zero.pointer == "/ranks");
+
+  const auto inside = mistake_in("{}", {{"sampler.shard_sizes", "[1,\"x\"]", ""}});
+  CHECK(inside.file == "--set sampler.shard_sizes=[1,\"x\"]");
+  CHECK(inside.pointer == "/sampler/shard_sizes/1");
+
+  // The file's own mistakes stay the file's.
+  const auto own = mistake_in(R"({"rankss": 1})", {{"ranks", "4", ""}});
+  CHECK(own.file == "test.json");
+}
+
+TEST_CASE("scenario: a conflict between file and option names both") {
+  const auto conflict =
+      mistake_in(R"({"sampler": {"shard_sizes": [5, 5]}})", {{"ranks", "3", "--ranks 3"}});
+  CHECK(conflict.file == "test.json");
+  CHECK(conflict.pointer == "/sampler/shard_sizes");
+  CHECK(conflict.expected == "a size for each rank (/ranks is 3 by --ranks 3)");
+
+  const auto kind =
+      mistake_in(R"({"optimizer": {"betas": [0.9, 0.99]}})", {{"optimizer.kind", "sgd", ""}});
+  CHECK(kind.pointer == "/optimizer/betas");
+  CHECK(kind.hint ==
+        "it goes with kind \"adamw\", and /optimizer/kind is \"sgd\" by --set optimizer.kind=sgd");
+}
+
+TEST_CASE("scenario: an override that cannot be followed is refused") {
+  for (const char* path : {"", ".", "train.", ".ranks", "train..epochs"}) {
+    CAPTURE(path);
+    const auto mistake = mistake_in("{}", {{path, "1", ""}});
+    CHECK(mistake.file == std::string("--set ") + path + "=1");
+    CHECK(mistake.expected == "a path such as train.batch_size");
+  }
+  const auto through = mistake_in(R"({"ranks": 2})", {{"ranks.x", "1", ""}});
+  CHECK(through.pointer == "/ranks");
+  CHECK(through.found == "2");
+}
+
+TEST_CASE("scenario: paths are relative to the scenario's folder, and absolute once read") {
+  const test::TemporaryDirectory folder;
+  std::filesystem::create_directories(folder.path() / "scenarios/models");
+  write(folder.path() / "scenarios/models/small.json", "{}");
+  const std::string file = folder.path() / "scenarios/job.json";
+  write(file, R"({"model": {"kind": "replay", "profile": "models/small.json"},
+                  "data": {"kind": "indices"}})");
+  const Scenario s = load_scenario(file);
+  CHECK(s.name == "job");
+  CHECK(s.file == file);
+  CHECK(s.model.replay.profile == folder.path() / "scenarios/models/small.json");
+
+  // What is written can be read from any folder.
+  write(folder.path() / "resolved.json", to_json(s).dump());
+  Scenario again = load_scenario(folder.path() / "resolved.json");
+  again.file = s.file;
+  CHECK(again == s);
+}
+
+TEST_CASE("scenario: a file that cannot be read is an error about the file") {
+  const test::TemporaryDirectory folder;
+  CHECK_THROWS_WITH(load_scenario(folder.path() / "none.json"), contains("found no such file"));
+  CHECK_THROWS_WITH(load_scenario(folder.path()), contains("found a folder"));
+  CHECK_THROWS_AS(load_scenario(folder.path()), ConfigError);
+}
