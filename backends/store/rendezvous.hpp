@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -20,15 +21,19 @@ struct JobStore {
 /// Serves (rank 0 without an agent store) and connects. Errors as of TcpStoreServer and TcpStore.
 JobStore open_job_store(const RankEnvironment& environment, Seconds timeout);
 
-/// Another connection to the same store, under the same prefix, for a thread that blocks in it.
-JobStore open_more(const RankEnvironment& environment, Seconds timeout);
+/// A connection to a store that is served already: for a thread that has to be able to close its
+/// own.
+JobStore connect_job_store(const RankEnvironment& environment, Seconds timeout);
 
 /// Prefix of the job's keys in a store that others may use too: "gradsync/JOB_ID".
 std::string store_prefix(const RankEnvironment& environment);
 
 /// Blocks until all ranks have called it, or `timeout` ends: then Error(kTimeout) that says which
-/// ranks came and which did not. `description` of this rank (host, process id) is what the others
-/// print of it.
+/// ranks came and which did not. Error(kUsage) where ranks disagree about the world's size or two
+/// processes claim one rank. Once per store (or prefix).
 void join_all_ranks(Store& store, int rank, int world_size, Seconds timeout);
+
+/// The origin of the ranks' WallClocks: when rank 0 called. All ranks call it.
+std::chrono::steady_clock::time_point share_clock_origin(Store& store, int rank, Seconds timeout);
 
 }  // namespace gradsync

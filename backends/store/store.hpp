@@ -14,9 +14,9 @@ namespace gradsync {
 /// A key-value store that all ranks of a job share: what rendezvous, failure spreading, shutdown
 /// and the gathering of reports are made of. Values are bytes.
 ///
-/// Every call has a deadline, given as a duration from the call on; zero or less means "at once".
-/// When it ends the call throws StoreTimeout (code kTimeout); a lost connection throws
-/// Error(kRankDied), because the store's host is gone.
+/// Every call has a deadline, given as a duration from the call on; `get` and `wait` with zero or
+/// less only look. When it ends the call throws StoreTimeout (code kTimeout); a lost connection
+/// throws Error(kRankDied), because the store's host is gone.
 ///
 /// Thread-safety: all calls may be made by several threads at once; a thread that blocks in `get`
 /// or `wait` does not delay the others.

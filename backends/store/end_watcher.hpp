@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "backends/store/failure.hpp"
+#include "backends/store/rendezvous.hpp"
+
+namespace gradsync {
+
+/// A thread that waits for the end of the job (see failure.hpp) over a connection of its own and
+/// tells what it was. This is how a failure reaches every rank at once, not only those whose
+/// connection breaks.
+class EndWatcher {
+ public:
+  /// Calls `on_end` once, from the watcher's thread: with nothing when all ranks have ended, with
+  /// the failure otherwise. When the store itself goes away that is the failure of its host (rank
+  /// 0, or the launcher).
+  EndWatcher(const RankEnvironment& environment, Seconds connect_timeout,
+             std::function<void(const std::optional<Failure>&)> on_end);
+  /// Stops watching; `on_end` is not called any more.
+  ~EndWatcher();
+  EndWatcher(const EndWatcher&) = delete;
+  EndWatcher& operator=(const EndWatcher&) = delete;
+
+ private:
+  void watch();
+
+  RankEnvironment environment_;
+  JobStore job_;
+  std::function<void(const std::optional<Failure>&)> on_end_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace gradsync

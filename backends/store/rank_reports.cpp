@@ -1,0 +1,90 @@
+#include "backends/store/rank_reports.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/train/rank_report_json.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path report_file(const std::string& run_directory, int rank) {
+  return fs::path(run_directory) / "ranks" / fmt::format("rank-{}.json", rank);
+}
+
+std::string report_key(int rank) {
+  return fmt::format("report/{}", rank);
+}
+
+RankReport no_report(int rank) {
+  RankReport report;
+  report.rank = rank;
+  report.state = RankState::kRunning;
+  return report;
+}
+
+std::string to_text(const RankReport& report) {
+  return to_json(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+void write_report_file(const std::string& run_directory, const RankReport& report) {
+  const fs::path file = report_file(run_directory, report.rank);
+  fs::create_directories(file.parent_path());
+  const fs::path unfinished = file.string() + ".tmp";
+  {
+    std::ofstream out(unfinished, std::ios::binary | std::ios::trunc);
+    out << to_text(report) << '\n';
+    out.close();
+    if (!out) {
+      throw Error(ErrorCode::kInternal, fmt::format("rank {}: cannot write {}; is the disk full?",
+                                                    report.rank, unfinished.string()));
+    }
+  }
+  fs::rename(unfinished, file);
+}
+
+std::vector<RankReport> read_report_files(const std::string& run_directory, int world_size) {
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const fs::path file = report_file(run_directory, rank);
+    std::ifstream in(file, std::ios::binary);
+    if (!in) {
+      reports.push_back(no_report(rank));
+      continue;
+    }
+    std::ostringstream text;
+    text << in.rdbuf();
+    reports.push_back(rank_report_from_text(text.str(), file.string()));
+  }
+  return reports;
+}
+
+void publish_report(Store& store, const RankReport& report, Seconds timeout) {
+  set_large(store, report_key(report.rank), to_text(report), timeout);
+}
+
+std::vector<RankReport> gather_reports(Store& store, int world_size, Seconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < world_size; ++rank) {
+    try {
+      const std::string key = report_key(rank);
+      const Seconds left = deadline - std::chrono::steady_clock::now();
+      reports.push_back(rank_report_from_text(get_large(store, key, left), "store key " + key));
+    } catch (const StoreTimeout&) {
+      reports.push_back(no_report(rank));
+    }
+  }
+  return reports;
+}
+
+}  // namespace gradsync
