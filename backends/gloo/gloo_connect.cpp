@@ -1,0 +1,143 @@
+#include "backends/gloo/gloo_connect.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+namespace gradsync {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What Gloo's rendezvous needs of a store.
+class GlooStore final : public gloo::rendezvous::Store {
+ public:
+  GlooStore(std::shared_ptr<gradsync::Store> store, Seconds timeout)
+      : store_(std::move(store)), timeout_(timeout) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(key, {data.data(), data.size()}, timeout_);
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_->get(key, timeout_);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { store_->wait(keys, timeout_); }
+  // Gloo's own timeout is dropped: connect_gloo shortens it for another reason (see there).
+  void wait(const std::vector<std::string>& keys, const milliseconds&) override {
+    store_->wait(keys, timeout_);
+  }
+#ifdef GLOO_STORE_HAS_STORE_V2
+  bool has_v2_support() override {
+    return false;
+  }
+#endif
+
+ private:
+  std::shared_ptr<gradsync::Store> store_;
+  Seconds timeout_;
+};
+
+struct LocalAddress {
+  std::string text;
+  int family = AF_INET;
+  bool loopback = false;
+};
+
+/// The address of this machine from which packets to `host` leave. Sends nothing.
+LocalAddress address_towards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int failed = ::getaddrinfo(host.c_str(), "9", &hints, &found);
+  if (failed != 0) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("MASTER_ADDR {} cannot be resolved: {}", host, ::gai_strerror(failed)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
+  // IPv4 first: "localhost" often has both, and Gloo's ranks must agree on one.
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
+      if (info->ai_family != family) continue;
+      const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+      if (fd < 0) continue;
+      sockaddr_storage local{};
+      socklen_t length = sizeof(local);
+      const bool ok = ::connect(fd, info->ai_addr, info->ai_addrlen) == 0 &&
+                      ::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0;
+      ::close(fd);
+      if (!ok) continue;
+      std::array<char, NI_MAXHOST> text{};
+      if (::getnameinfo(reinterpret_cast<sockaddr*>(&local), length, text.data(), text.size(),
+                        nullptr, 0, NI_NUMERICHOST) != 0) {
+        continue;
+      }
+      const std::string address = text.data();
+      return {address, family, address.rfind("127.", 0) == 0 || address == "::1"};
+    }
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("this machine has no route to MASTER_ADDR {}", host));
+}
+
+gloo::transport::tcp::attr device_attributes(const RankEnvironment& environment,
+                                             const std::string& interface) {
+  gloo::transport::tcp::attr attributes;
+  attributes.iface = interface;
+  if (interface.empty()) {
+    attributes.iface = process_environment("GLOO_SOCKET_IFNAME").value_or("");
+  }
+  if (!attributes.iface.empty()) return attributes;
+  const LocalAddress local = address_towards(environment.master_addr);
+  if (local.loopback && environment.local_world_size < environment.world_size) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("rank {}: MASTER_ADDR {} is a loopback address here ({}), which ranks "
+                            "on other nodes cannot reach; set gloo.interface in the scenario or "
+                            "GLOO_SOCKET_IFNAME to the network interface to use",
+                            environment.rank, environment.master_addr, local.text));
+  }
+  attributes.hostname = local.text;
+  attributes.ai_family = local.family;
+  return attributes;
+}
+
+}  // namespace
+
+std::shared_ptr<gloo::Context> connect_gloo(const RankEnvironment& environment,
+                                            std::shared_ptr<Store> store,
+                                            const std::string& key_prefix,
+                                            const std::string& interface, Seconds timeout) {
+  const auto timeout_ms = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(timeout));
+  auto context =
+      std::make_shared<gloo::rendezvous::Context>(environment.rank, environment.world_size);
+  GlooStore gloo_store(std::make_shared<PrefixStore>(key_prefix, std::move(store)), timeout);
+  try {
+    auto device = gloo::transport::tcp::CreateDevice(device_attributes(environment, interface));
+    // Gloo gives a connection five times the context's timeout to come about.
+    constexpr int kGlooConnectFactor = 5;
+    context->setTimeout(std::max(milliseconds(1), timeout_ms / kGlooConnectFactor));
+    context->connectFullMesh(gloo_store, device);
+  } catch (const gloo::EnforceNotMet& e) {
+    throw Error(ErrorCode::kUsage, fmt::format("rank {}: Gloo cannot use the network interface: {}",
+                                               environment.rank, e.what()));
+  } catch (const gloo::Exception& e) {
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("rank {}: Gloo could not connect to all other ranks within {}: {}. Do "
+                            "all nodes reach each other on the chosen interface (gloo.interface)?",
+                            environment.rank, format_duration(timeout), e.what()));
+  }
+  context->setTimeout(timeout_ms);
+  return context;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,380 @@
+#include "backends/gloo/gloo_process_group.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "backends/gloo/abortable_buffers.hpp"
+#include "backends/gloo/gloo_collectives.hpp"
+#include "backends/gloo/gloo_connect.hpp"
+#include "backends/gloo/gloo_work.hpp"
+#include "backends/gloo/signature_exchange.hpp"
+#include "backends/store/end_watcher.hpp"
+#include "backends/store/stable_hash.hpp"
+#include "engine/comm/signature.hpp"
+
+namespace gradsync {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// For the store's answers when a failure is published: the job is ending, nobody waits for long.
+constexpr Seconds kStoreTimeout{5};
+/// How long a rank whose neighbour vanished waits for someone who knows why (the launcher, which
+/// sees the signal, or the neighbour itself, which publishes before it closes).
+constexpr Seconds kExplanationTime{0.3};
+/// A rank in shutdown lets those that wait in a collective time out first: their error says more.
+constexpr Seconds kShutdownExtra{1};
+
+milliseconds to_milliseconds(Seconds timeout) {
+  return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(timeout));
+}
+
+/// Under which the messages of a collective meet. Collectives that run at the same time differ in
+/// the upper part, whatever the hash; collectives that differ between ranks differ in the lower
+/// one.
+std::uint32_t message_tag(std::int64_t sequence, const std::string& signature_text) {
+  return static_cast<std::uint32_t>(sequence & 0xff) << 24 |
+         (stable_hash(signature_text) & 0x00ffffffu);
+}
+
+/// What a failure of the job means for a collective of this rank.
+CommError error_for(const Failure& failure, int rank, const CollectiveRecord& record) {
+  switch (failure.code) {
+    case ErrorCode::kRankDied:
+      return CommError(ErrorCode::kRankDied, rank, record, failure.describe());
+    case ErrorCode::kDesync:
+      return CommError(ErrorCode::kDesync, rank, record, failure.cause);
+    default:
+      break;
+  }
+  if (failure.rank == rank) return CommError(failure.code, rank, record, failure.cause);
+  return CommError(ErrorCode::kPeerFailed, rank, record,
+                   fmt::format("rank {} failed first: {}", failure.rank, failure.cause));
+}
+
+const GlooProcessGroup::Options& checked(const GlooProcessGroup::Options& options) {
+  if (options.timeout <= Seconds(0)) {
+    throw Error(ErrorCode::kUsage, "gloo: the timeout must be positive");
+  }
+  if (options.threads < 1 || options.threads > 8) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("gloo: {} communication threads; 1 to 8 are possible", options.threads));
+  }
+  return options;
+}
+
+}  // namespace
+
+struct GlooProcessGroup::Impl {
+  Impl(GlooProcessGroup& owner, const RankEnvironment& environment, const JobStore& job,
+       const Options& chosen);
+  ~Impl();
+
+  WorkPtr issue(const CollectiveRecord& record, GlooWork::Operation operation);
+  void run_thread();
+  void run(GlooWork& work);
+  void transfer(const GlooWork& work);
+
+  /// Turns what a collective threw into the failure of the job that holds.
+  Failure diagnose(const CollectiveRecord& record, const TransferError& e);
+  std::optional<Failure> wait_for_failure_elsewhere(Seconds timeout);
+  std::vector<int> closed_peers();
+  /// Publishes it, unless there was one; ends this rank's works with the one that holds.
+  Failure fail(const Failure& failure);
+  /// Ends this rank's works; only the first failure counts.
+  void stop(const Failure& failure);
+  std::optional<Failure> failure();
+
+  void shutdown();
+
+  GlooProcessGroup& group;
+  const RankEnvironment env;
+  std::shared_ptr<Store> store;
+  const Options options;
+
+  std::shared_ptr<gloo::Context> connected;
+  std::shared_ptr<BufferRegistry> registry = std::make_shared<BufferRegistry>();
+  std::unique_ptr<SignatureExchange> signatures;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by mutex.
+  std::deque<std::shared_ptr<GlooWork>> queue;
+  int running = 0;
+  bool stopping = false;
+  bool all_ended = false;
+  std::optional<Failure> first_failure;
+
+  std::vector<std::thread> threads;
+  std::unique_ptr<EndWatcher> watcher;
+};
+
+GlooProcessGroup::Impl::Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
+                             const JobStore& job, const Options& chosen)
+    : group(owner), env(environment), store(job.store), options(chosen) {
+  // Gloo writes to sockets without MSG_NOSIGNAL: a peer that has gone would kill this process.
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto begin = steady_clock::now();
+  const std::string prefix = "group/" + options.name;
+  PrefixStore group_store(prefix, store);
+  join_all_ranks(group_store, env.rank, env.world_size, options.timeout);
+  const Seconds left = options.timeout - Seconds(steady_clock::now() - begin);
+  connected = connect_gloo(env, store, prefix + "/gloo", options.interface, left);
+  if (env.world_size > 1) signatures = std::make_unique<SignatureExchange>(connected, registry);
+
+  watcher =
+      std::make_unique<EndWatcher>(env, options.timeout, [this](const std::optional<Failure>& end) {
+        if (end) return stop(*end);
+        const std::lock_guard lock(mutex);
+        all_ended = true;
+        changed.notify_all();
+      });
+  for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { run_thread(); });
+}
+
+GlooProcessGroup::Impl::~Impl() {
+  bool ended_well = false;
+  {
+    const std::lock_guard lock(mutex);
+    ended_well = all_ended || first_failure.has_value();
+  }
+  if (!ended_well) {
+    fail({env.rank, ErrorCode::kRankDied, "left the job without finishing", {}});
+  }
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    changed.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+  watcher.reset();
+}
+
+std::optional<Failure> GlooProcessGroup::Impl::failure() {
+  const std::lock_guard lock(mutex);
+  return first_failure;
+}
+
+WorkPtr GlooProcessGroup::Impl::issue(const CollectiveRecord& record,
+                                      GlooWork::Operation operation) {
+  auto work = std::make_shared<GlooWork>(record, std::move(operation));
+  const std::lock_guard lock(mutex);
+  queue.push_back(work);
+  changed.notify_all();
+  return work;
+}
+
+void GlooProcessGroup::Impl::run_thread() {
+  while (true) {
+    std::shared_ptr<GlooWork> work;
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return stopping || !queue.empty(); });
+      if (queue.empty()) return;
+      work = std::move(queue.front());
+      queue.pop_front();
+      ++running;
+    }
+    run(*work);
+    const std::lock_guard lock(mutex);
+    --running;
+    changed.notify_all();
+  }
+}
+
+void GlooProcessGroup::Impl::run(GlooWork& work) {
+  const CollectiveRecord& record = work.record();
+  FlightRecorder& recorder = group.flight_recorder();
+  std::optional<Failure> end = failure();
+  if (!end) {
+    recorder.start(record.group, record.sequence, group.clock().now());
+    try {
+      transfer(work);
+      recorder.complete(record.group, record.sequence, group.clock().now());
+      return work.finish(std::nullopt);
+    } catch (const TransferError& e) {
+      end = diagnose(record, e);
+    } catch (const Error& e) {
+      end = fail({env.rank, e.code(), e.what(), {}});
+    } catch (const std::exception& e) {
+      // Gloo's own checks (EnforceNotMet) and the like; after a failure its pairs may be closed.
+      end = failure();
+      if (!end) end = fail({env.rank, ErrorCode::kInternal, e.what(), {}});
+    }
+  }
+  CommError error = error_for(*end, env.rank, record);
+  recorder.fail(record.group, record.sequence, group.clock().now(), error.cause());
+  work.finish(std::move(error));
+}
+
+void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
+  const CollectiveRecord& record = work.record();
+  const auto timeout = to_milliseconds(options.timeout);
+  const GlooDeadline deadline = steady_clock::now() + timeout;
+  const std::string mine = signature(record);
+  if (signatures) {
+    // No rank moves a byte before its left neighbour has said that it is at the same collective. A
+    // rank further away may be at another one; its messages have another tag and find no buffer
+    // here.
+    if (const auto theirs = signatures->exchange(record.sequence, mine, timeout)) {
+      throw Error(ErrorCode::kDesync,
+                  describe_mismatch(record.sequence, signatures->left_neighbour(), *theirs,
+                                    env.rank, mine));
+    }
+  }
+  work.operation()(make_abortable_context(connected, registry, deadline),
+                   message_tag(record.sequence, mine));
+}
+
+Failure GlooProcessGroup::Impl::diagnose(const CollectiveRecord& record, const TransferError& e) {
+  if (auto known = failure()) return *known;
+  if (e.reason == TransferError::Reason::kTimeout) {
+    return fail({env.rank,
+                 ErrorCode::kTimeout,
+                 fmt::format("timed out after {} in {} #{}, {} (nothing came from rank {})",
+                             format_duration(options.timeout), to_string(record.op),
+                             record.sequence, describe(record.label), e.peer),
+                 {}});
+  }
+  // A connection is closed. Ranks publish a failure before they close, so either there is one, or
+  // the peer's process has ended without a word.
+  if (auto known = wait_for_failure_elsewhere(kExplanationTime)) return *known;
+  const std::vector<int> peers = closed_peers();
+  if (peers.empty()) return fail({env.rank, ErrorCode::kInternal, e.what(), {}});
+  return fail({peers.front(),
+               ErrorCode::kRankDied,
+               fmt::format("died (it closed its connection to rank {} without a word)", env.rank),
+               {}});
+}
+
+std::optional<Failure> GlooProcessGroup::Impl::wait_for_failure_elsewhere(Seconds timeout) {
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, timeout, [&] { return first_failure.has_value(); });
+  return first_failure;
+}
+
+std::vector<int> GlooProcessGroup::Impl::closed_peers() {
+  // A pair whose connection broke refuses to send. To the others it announces an empty message that
+  // nobody will receive; the context is about to be closed.
+  constexpr std::uint64_t kProbeSlot = std::uint64_t{1} << 63;
+  std::vector<int> closed;
+  const auto probe = connected->createUnboundBuffer(nullptr, 0);
+  for (int peer = 0; peer < env.world_size; ++peer) {
+    if (peer == env.rank) continue;
+    try {
+      probe->send(peer, kProbeSlot);
+    } catch (const std::exception&) {
+      closed.push_back(peer);
+    }
+  }
+  return closed;
+}
+
+Failure GlooProcessGroup::Impl::fail(const Failure& failure_here) {
+  Failure holding = failure_here;
+  try {
+    // First published, then closed: whoever sees the connection close can find the reason.
+    holding = publish_failure(*store, failure_here, kStoreTimeout);
+  } catch (const Error&) {
+    // The store is gone; the other ranks' watchers notice that themselves.
+  }
+  stop(holding);
+  return *failure();
+}
+
+void GlooProcessGroup::Impl::stop(const Failure& failure_of_job) {
+  {
+    const std::lock_guard lock(mutex);
+    if (first_failure) return;
+    first_failure = failure_of_job;
+    changed.notify_all();
+  }
+  registry->abort_all();
+  connected->closeConnections();
+}
+
+void GlooProcessGroup::Impl::shutdown() {
+  CollectiveRecord record;
+  record.group = group.name();
+  record.op = OpType::kBarrier;
+  record.dtype = DType::kUInt8;
+  record.sequence = group.flight_recorder().total_scheduled();
+  record.label.phase = Phase::kShutdown;
+  record.label.what = "waiting for all ranks to finish";
+
+  std::unique_lock lock(mutex);
+  // Bounded by the deadlines of the works that are still under way.
+  changed.wait(lock, [&] { return queue.empty() && running == 0; });
+  if (!first_failure) {
+    lock.unlock();
+    announce_end(*store, env.rank, env.world_size, options.timeout);
+    lock.lock();
+  }
+  const bool ended = changed.wait_for(lock, options.timeout + kShutdownExtra,
+                                      [&] { return all_ended || first_failure.has_value(); });
+  if (first_failure) throw error_for(*first_failure, env.rank, record);
+  if (ended) return;
+  lock.unlock();
+  const std::vector<int> missing = ranks_not_ended(*store, env.world_size, kStoreTimeout);
+  const Failure holding =
+      fail({env.rank,
+            ErrorCode::kTimeout,
+            fmt::format("timed out after {} in shutdown: this rank is done, rank {} {} not",
+                        format_duration(options.timeout), fmt::join(missing, ", "),
+                        missing.size() == 1 ? "is" : "are"),
+            {}});
+  throw error_for(holding, env.rank, record);
+}
+
+GlooProcessGroup::GlooProcessGroup(const RankEnvironment& environment, const JobStore& job,
+                                   Clock& clock, const Options& options)
+    : ProcessGroup(environment.rank, environment.world_size, options.name, clock,
+                   std::make_shared<FlightRecorder>(options.flight_recorder_size)),
+      impl_(std::make_unique<Impl>(*this, environment, job, checked(options))) {}
+
+GlooProcessGroup::~GlooProcessGroup() = default;
+
+void GlooProcessGroup::shutdown() {
+  impl_->shutdown();
+}
+
+void GlooProcessGroup::abort(ErrorCode code, const std::string& cause) {
+  impl_->fail({rank(), code, cause, {}});
+}
+
+WorkPtr GlooProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {
+  return impl_->issue(record, [tensor = std::move(tensor), op](const auto& context, auto tag) {
+    gloo_allreduce(context, tag, tensor, op);
+  });
+}
+
+WorkPtr GlooProcessGroup::do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) {
+  return impl_->issue(record, [tensor = std::move(tensor), root](const auto& context, auto tag) {
+    gloo_broadcast(context, tag, tensor, root);
+  });
+}
+
+WorkPtr GlooProcessGroup::do_allgather(Tensor output, Tensor input,
+                                       const CollectiveRecord& record) {
+  return impl_->issue(
+      record, [output = std::move(output), input = std::move(input)](
+                  const auto& context, auto tag) { gloo_allgather(context, tag, output, input); });
+}
+
+WorkPtr GlooProcessGroup::do_barrier(const CollectiveRecord& record) {
+  return impl_->issue(record, [](const auto& context, auto tag) { gloo_barrier(context, tag); });
+}
+
+}  // namespace gradsync
