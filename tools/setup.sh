@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # What run.sh and test.sh share: sourced by them, does nothing by itself.
 #
-#   require_packages        the Debian packages of the build, installed where that is allowed
-#   build_gradsync PRESET   configures and builds a preset of CMakePresets.json
+#   require_packages                 the Debian packages of the build, installed where that is allowed
+#   build_gradsync PRESET [TARGET]   configures and builds a preset of CMakePresets.json
 #
 # Bash, coreutils and dpkg are all that it needs to start with.
 
@@ -70,12 +70,12 @@ build_jobs() {
   echo $((processors < memory_gib ? processors : memory_gib))
 }
 
-# build_gradsync PRESET: the caller's directory is the repository's root.
+# build_gradsync PRESET [TARGET]: the caller's directory is the repository's root.
 build_gradsync() {
   local jobs
   jobs=$(build_jobs)
   say "configuring (preset $1)"
   cmake --preset "$1"
-  say "building with $jobs jobs"
-  cmake --build --preset "$1" --parallel "$jobs"
+  say "building ${2:-everything} with $jobs jobs"
+  cmake --build --preset "$1" --parallel "$jobs" --target "${2:-all}"
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 
 #include "engine/core/error.hpp"
 
@@ -81,8 +80,8 @@ BucketAssignment compute_bucket_assignment_by_size(std::span<const BucketTensor>
       if (bucket->limit + 1 < limits.size()) ++bucket->limit;
     }
   }
-  for (OpenBucket& bucket : open | std::views::reverse) {
-    if (!bucket.tensors.empty()) emit(std::move(bucket.tensors), limits[bucket.limit]);
+  for (auto bucket = open.rbegin(); bucket != open.rend(); ++bucket) {
+    if (!bucket->tensors.empty()) emit(std::move(bucket->tensors), limits[bucket->limit]);
   }
 
   if (tensor_indices.empty()) sort_by_smallest_index(result);
