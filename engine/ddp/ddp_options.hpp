@@ -3,18 +3,35 @@
 #include <optional>
 
 #include "engine/core/pytorch_version.hpp"
+#include "engine/core/units.hpp"
 
 namespace gradsync {
 
 /// Options of DistributedDataParallel, under PyTorch's names and with its defaults.
 struct DdpOptions {
-  /// MiB, may be fractional; unset is PyTorch's None: 25 MiB with a first bucket of 1 MiB. A value
-  /// given explicitly is the first bucket's cap as well (pytorch/pytorch#121640); before that
-  /// change the first bucket was always 1 MiB.
+  /// MiB, may be fractional; unset is PyTorch's None: 25 MiB with a first bucket of 1 MiB.
+  /// Since 2.4 (pytorch/pytorch#121640) a value given explicitly is the first bucket's cap as well;
+  /// before, the first bucket was always 1 MiB.
   std::optional<double> bucket_cap_mb = {};
   /// Gradients are views into the buckets: no copy back, and no second copy in memory.
   bool gradient_as_bucket_view = false;
+  /// Walk the graph from the outputs after every forward: parameters that it does not reach count
+  /// as ready. The buckets are never rebuilt then.
+  bool find_unused_parameters = false;
+  /// The graph of the first iteration is that of all: parameters may be unused or used several
+  /// times without a walk.
+  bool static_graph = false;
   PytorchVersion pytorch_version = {};
 };
+
+/// Limits of the buckets, in bytes: of the first, and of all others.
+struct BucketCaps {
+  Bytes first;
+  Bytes others;
+};
+
+/// What `bucket_cap_mb` and `pytorch_version` come to. Throws Error(kMisuse) unless the cap is
+/// positive.
+BucketCaps bucket_caps(const DdpOptions& options);
 
 }  // namespace gradsync

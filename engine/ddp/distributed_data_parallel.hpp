@@ -7,6 +7,8 @@
 
 #include "engine/comm/process_group.hpp"
 #include "engine/ddp/ddp_options.hpp"
+#include "engine/ddp/iteration_times.hpp"
+#include "engine/ddp/loop_position.hpp"
 #include "engine/models/model.hpp"
 
 namespace gradsync {
@@ -23,28 +25,19 @@ struct BucketInfo {
   std::vector<std::string> parameters;          ///< their names
 };
 
-/// PyTorch's five timestamps of a synchronised iteration, absolute on the rank's clock; negative
-/// where the iteration has not come there.
-struct IterationTimes {
-  Seconds forward_start{-1};
-  Seconds backward_compute_start{-1};  ///< forward is done
-  Seconds backward_compute_end{-1};    ///< the last hook has run; what follows is exposed waiting
-  Seconds backward_comm_start{-1};     ///< the first bucket was launched
-  Seconds backward_comm_end{-1};       ///< the last bucket's result is in the gradients
-};
-
 /// Data-parallel training of one rank's replica: torch.nn.parallel.DistributedDataParallel.
 ///
-/// The constructor checks that all ranks have the same parameters (an allgather of their count, a
-/// broadcast of their shapes), broadcasts rank 0's state, and hangs hooks on the parameters. From
-/// then on `forward` prepares the reducer, and the backward pass of what it returned leaves in
+/// The constructor checks that all ranks have the same model (an allgather of one number, a
+/// broadcast of the parameters' shapes), broadcasts rank 0's parameters and buffers, and hangs
+/// hooks on the parameters. From then on the backward pass of what `forward` returns leaves in
 /// every `grad` the mean over all ranks, with the same bits on all of them.
 ///
-/// Collectives, in order: see docs; every rank must construct, and call `forward` and backward, in
-/// the same order. Belongs to one rank; not thread-safe. `model` and `group` must outlive it.
+/// Ordering: every rank must construct it, and call `forward` and backward, in the same order; that
+/// is what makes their collectives meet. Belongs to one rank; not thread-safe. `model` and `group`
+/// must outlive it.
 ///
-/// Errors: Error(kDesync) from the constructor of every rank when parameters differ, naming the
-/// first that differs and the rank; Error(kMisuse) for uses that PyTorch refuses; CommError from a
+/// Errors: Error(kDesync) from the constructor on every rank when the models differ, naming the
+/// first difference and the rank; Error(kMisuse) for what PyTorch refuses; CommError from a
 /// collective.
 class DistributedDataParallel {
  public:
@@ -57,9 +50,11 @@ class DistributedDataParallel {
   std::vector<Variable> forward(const Batch& batch, Graph& graph);
 
   /// Where the training loop is; collectives are labelled with it.
-  void set_position(std::int64_t epoch, std::int64_t step, std::int64_t micro_step = 0);
+  void set_position(std::int64_t epoch, std::int64_t step, std::int64_t micro_step = 0) {
+    position_ = {epoch, step, micro_step};
+  }
 
-  const DdpOptions& options() const noexcept;
+  const DdpOptions& options() const noexcept { return options_; }
   std::vector<BucketInfo> buckets() const;
   bool has_rebuilt_buckets() const noexcept;
   /// Of the last synchronised iteration.
@@ -69,7 +64,8 @@ class DistributedDataParallel {
   Model* model_;
   ProcessGroup* group_;
   DdpOptions options_;
-  std::shared_ptr<Reducer> reducer_;
+  LoopPosition position_;
+  std::shared_ptr<Reducer> reducer_;  // the parameters' hooks hold it weakly
 };
 
 }  // namespace gradsync

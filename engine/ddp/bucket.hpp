@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/autograd/parameter.hpp"
+#include "engine/ddp/comm_hook.hpp"
+
+namespace gradsync {
+
+/// A parameter's place in a bucket.
+struct BucketSlot {
+  std::size_t parameter;  ///< its index in the reducer
+  std::int64_t offset;    ///< in elements
+  Tensor view;            ///< of the bucket's tensor, in the parameter's shape
+};
+
+/// A flat tensor in which the gradients of some parameters travel together.
+struct Bucket {
+  Tensor gradients;  ///< uninitialised until the gradients are copied in
+  std::vector<BucketSlot> slots;
+  std::shared_ptr<const std::vector<std::string>> names;  ///< of the parameters, in slot order
+  std::size_t pending = 0;  ///< gradients that this iteration still waits for
+  BucketFuture future;      ///< set from launch to finalisation
+};
+
+/// Where a parameter's gradient goes.
+struct BucketLocation {
+  std::size_t bucket;
+  std::size_t slot;
+};
+
+/// Allocates buckets for a partition of the parameters, each bucket's in the given order.
+std::vector<Bucket> make_buckets(const std::vector<ParameterPtr>& parameters,
+                                 const std::vector<std::vector<std::size_t>>& assignment);
+
+/// The location of every parameter, by index. Throws Error(kInternal) unless each is in exactly one
+/// bucket.
+std::vector<BucketLocation> locate_parameters(const std::vector<Bucket>& buckets,
+                                              std::size_t parameter_count);
+
+}  // namespace gradsync

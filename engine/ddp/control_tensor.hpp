@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/tensor/tensor.hpp"
+
+namespace gradsync {
+
+/// Small tensors of integers that DDP communicates for itself: counts, shapes, indices. They live
+/// where the parameters live (NCCL moves nothing else), but on the CPU where parameters are meta:
+/// control data has bytes in every world.
+inline Device& control_device(const Tensor& parameter) {
+  return parameter.is_meta() ? cpu_device() : parameter.device();
+}
+
+template <typename T>
+Tensor control_tensor(const std::vector<T>& values, DType dtype, Device& device) {
+  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, dtype, device);
+  device.copy_from_host(tensor, std::as_bytes(std::span(values)));
+  return tensor;
+}
+
+template <typename T>
+std::vector<T> control_values(const Tensor& tensor) {
+  std::vector<T> values(static_cast<std::size_t>(tensor.numel()));
+  tensor.device().copy_to_host(std::as_writable_bytes(std::span(values)), tensor);
+  return values;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/comm/process_group.hpp"
+
+namespace gradsync {
+
+/// Where the training loop of one rank is, and the labels that follow from it.
+struct LoopPosition {
+  std::int64_t epoch = -1;
+  std::int64_t step = -1;
+  std::int64_t micro_step = 0;
+
+  /// What to say about a collective that is issued here. `parameters` are the names in the bucket.
+  CollectiveOptions options(Phase phase, std::string what, std::int32_t bucket = -1,
+                            std::shared_ptr<const std::vector<std::string>> parameters = {}) const {
+    CollectiveOptions result;
+    result.label.epoch = epoch;
+    result.label.step = step;
+    result.label.micro_step = micro_step;
+    result.label.phase = phase;
+    result.label.bucket = bucket;
+    result.label.what = std::move(what);
+    result.parameters = std::move(parameters);
+    return result;
+  }
+};
+
+}  // namespace gradsync

@@ -1,0 +1,176 @@
+#include "engine/ddp/reducer.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "engine/ddp/control_tensor.hpp"
+
+namespace gradsync {
+
+Reducer::Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group,
+                 const LoopPosition& position, const DdpOptions& options)
+    : parameters_(std::move(parameters)),
+      group_(&group),
+      position_(&position),
+      options_(options),
+      ready_(parameters_.size(), 0) {
+  set_layout(initial_assignment());
+  if (options_.find_unused_parameters || options_.static_graph) {
+    used_.emplace(parameters_.size(), control_device(parameters_.front()->data));
+  }
+  if (options_.static_graph) hooks_expected_.assign(parameters_.size(), 0);
+}
+
+bool Reducer::dynamic_find_unused() const noexcept {
+  return options_.find_unused_parameters && !options_.static_graph;
+}
+
+void Reducer::prepare_for_forward() {
+  times_ = {.forward_start = group_->clock().now()};
+}
+
+void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs) {
+  times_.backward_compute_start = group_->clock().now();
+  expects_hooks_ = true;
+  unused_marked_ = false;
+  next_bucket_ = 0;
+  for (Bucket& bucket : buckets_) bucket.pending = bucket.slots.size();
+  std::ranges::fill(ready_, std::uint8_t{0});
+  if (graph_recorded_) hooks_left_ = hooks_expected_;
+  if (dynamic_find_unused()) {
+    const auto reachable = graph.reachable_parameters(outputs);
+    const std::unordered_set<const Parameter*> reached(reachable.begin(), reachable.end());
+    unused_.clear();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!reached.contains(parameters_[i].get())) unused_.push_back(i);
+    }
+  }
+}
+
+void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
+  // Since 2.4 (pytorch/pytorch#124193) use counts in iterations that are not synchronised, too:
+  // what they accumulated is reduced by the next one that is.
+  if (dynamic_find_unused() && parameters_[index]->grad.defined() &&
+      (expects_hooks_ || options_.pytorch_version >= PytorchVersion{2, 4})) {
+    used_->mark(index);
+  }
+  if (!expects_hooks_) return;
+
+  if (options_.static_graph && !graph_recorded_) {
+    if (parameters_[index]->grad.defined()) used_->mark(index);
+    ++hooks_expected_[index];
+    return;
+  }
+
+  if (!unused_marked_) {
+    unused_marked_ = true;
+    for (const std::size_t unused : unused_) mark_ready(unused, pass);
+  }
+  if (options_.static_graph) {
+    if (hooks_left_[index] == 0) throw graph_changed(place(), name(index));
+    if (--hooks_left_[index] > 0) return;
+  }
+  if (should_rebuild()) arrival_.push_back(index);
+  mark_ready(index, pass);
+}
+
+void Reducer::mark_ready(std::size_t index, BackwardPass& pass) {
+  if (ready_[index] != 0) throw marked_ready_twice(place(), options_, name(index));
+  ready_[index] = 1;
+  needs_finalise_ = true;
+  fill_slot(*parameters_[index], index);
+
+  const std::size_t bucket = locations_[index].bucket;
+  if (--buckets_[bucket].pending > 0 || bucket != next_bucket_) return;
+  launch_ready_buckets();
+  if (next_bucket_ == buckets_.size()) queue_finalisation(pass);
+}
+
+/// Puts the scaled gradient into its bucket. The two ways of scaling differ in the last bit where
+/// the world size is no power of two; each is what PyTorch does there.
+void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
+  divisor_ = group_->size();
+  const BucketLocation location = locations_[index];
+  Tensor& view = buckets_[location.bucket].slots[location.slot].view;
+  Device& device = view.device();
+  if (!parameter.grad.defined()) {
+    if (tracks_use() && !graph_recorded_ && used_->is_marked(index)) {
+      throw used_without_gradient(place(), parameter.name());
+    }
+    device.fill(view, 0);
+    return;
+  }
+  if (parameter.grad.dtype() != view.dtype()) {
+    throw dtype_changed(place(), parameter.name(), parameter.grad.dtype(), view.dtype());
+  }
+  if (parameter.grad.aliases(view)) {
+    device.divide(view, divisor_);
+    return;
+  }
+  device.scale(view, parameter.grad, 1.0 / divisor_);
+  if (options_.gradient_as_bucket_view) parameter.grad = view;
+}
+
+void Reducer::launch_ready_buckets() {
+  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
+    launch(next_bucket_);
+    ++next_bucket_;
+  }
+}
+
+void Reducer::launch(std::size_t index) {
+  if (index == 0) times_.backward_comm_start = group_->clock().now();
+  Bucket& bucket = buckets_[index];
+  WorkPtr work =
+      group_->allreduce(bucket.gradients, ReduceOp::kSum,
+                        position_->options(Phase::kBackward, "gradients",
+                                           static_cast<std::int32_t>(index), bucket.names));
+  bucket.future = [work = std::move(work), result = bucket.gradients] {
+    work->wait();
+    return result;
+  };
+}
+
+void Reducer::queue_finalisation(BackwardPass& pass) {
+  // The map travels behind the last bucket, while gradients that nobody waits for are still
+  // computed.
+  if (dynamic_find_unused()) {
+    used_->launch(*group_, position_->options(Phase::kBackward, "used parameters"));
+  }
+  pass.queue_callback([this] {
+    times_.backward_compute_end = group_->clock().now();
+    if (options_.static_graph && should_rebuild()) {
+      arrival_.insert(arrival_.end(), unused_.begin(), unused_.end());
+    }
+    finalise();
+  });
+}
+
+bool Reducer::needs_delayed_reduction() const noexcept {
+  return options_.static_graph && !delay_queued_;
+}
+
+void Reducer::reduce_after_backward(BackwardPass& pass) {
+  if (!needs_delayed_reduction()) return;
+  delay_queued_ = true;
+  pass.queue_callback([this] { reduce_recorded_graph(); });
+}
+
+/// static_graph: the first backward has only counted hooks. What it did not reach is unused for
+/// good.
+void Reducer::reduce_recorded_graph() {
+  times_.backward_compute_end = group_->clock().now();
+  used_->launch(*group_, position_->options(Phase::kBackward, "used parameters"));
+  needs_finalise_ = true;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (hooks_expected_[i] == 0) unused_.push_back(i);
+    ready_[i] = 1;
+    fill_slot(*parameters_[i], i);
+  }
+  for (Bucket& bucket : buckets_) bucket.pending = 0;
+  launch_ready_buckets();
+  finalise();
+  graph_recorded_ = true;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/autograd/graph.hpp"
+#include "engine/ddp/bucket.hpp"
+#include "engine/ddp/ddp_options.hpp"
+#include "engine/ddp/iteration_times.hpp"
+#include "engine/ddp/loop_position.hpp"
+#include "engine/ddp/reducer_errors.hpp"
+#include "engine/ddp/used_parameters.hpp"
+
+namespace gradsync {
+
+/// Averages gradients over all ranks while backward is still running.
+///
+/// The parameters lie in buckets. When a gradient is accumulated its hook calls `on_gradient`,
+/// which copies it, scaled by 1/world, into its bucket. A bucket is launched (one asynchronous
+/// all-reduce) once all its gradients are there and every bucket before it has been launched: the
+/// order of the collectives is then the same on all ranks, whatever the order of the gradients. At
+/// the end of backward the reducer waits for all buckets and copies the means back.
+///
+/// An iteration calls, in this order: prepare_for_forward, rebuild_buckets, (the model's forward),
+/// prepare_for_backward, and from backward on_gradient for each parameter. The rules, down to the
+/// number and order of collectives, are those of PyTorch's reducer.
+///
+/// Belongs to one rank; not thread-safe.
+class Reducer {
+ public:
+  /// `position` labels the collectives; it and `group` must outlive the reducer.
+  Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group, const LoopPosition& position,
+          const DdpOptions& options);
+
+  const std::vector<ParameterPtr>& parameters() const noexcept { return parameters_; }
+
+  /// A forward starts whose backward will be synchronised.
+  void prepare_for_forward();
+  /// To be called in every forward with gradients on. Lays the buckets out anew in the order in
+  /// which gradients arrived on rank 0, once, and then returns true. Throws Error(kMisuse) if the
+  /// reduction of the last backward is unfinished.
+  bool rebuild_buckets();
+  /// A forward has ended whose backward will be synchronised.
+  void prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs);
+
+  /// The hook of parameter `index`: its gradient has been accumulated.
+  void on_gradient(std::size_t index, BackwardPass& pass);
+
+  /// static_graph, first iteration: gradients are reduced together when backward ends. True until
+  /// that is arranged for; the outputs of forward must then lead to `reduce_after_backward`.
+  bool needs_delayed_reduction() const noexcept;
+  void reduce_after_backward(BackwardPass& pass);
+
+  const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
+  bool has_rebuilt_buckets() const noexcept { return rebuilt_; }
+  const IterationTimes& times() const noexcept { return times_; }
+
+ private:
+  bool dynamic_find_unused() const noexcept;
+  bool should_rebuild() const noexcept;
+  bool tracks_use() const noexcept { return used_.has_value(); }
+  ErrorPlace place() const noexcept { return {group_->rank(), *position_}; }
+  const std::string& name(std::size_t index) const { return parameters_[index]->name(); }
+
+  // Layout (reducer_layout.cpp)
+  void set_layout(const std::vector<std::vector<std::size_t>>& assignment);
+  std::vector<std::vector<std::size_t>> initial_assignment() const;
+  std::vector<std::vector<std::size_t>> arrival_assignment() const;
+  std::vector<std::vector<std::size_t>> assignment_of_rank0(
+      const std::vector<std::vector<std::size_t>>& mine);
+
+  // Backward
+  void mark_ready(std::size_t index, BackwardPass& pass);
+  void fill_slot(Parameter& parameter, std::size_t index);
+  void launch_ready_buckets();
+  void launch(std::size_t bucket);
+  void queue_finalisation(BackwardPass& pass);
+  void reduce_recorded_graph();
+
+  // End of backward (reducer_finalise.cpp)
+  void finalise();
+  void take_result(Bucket& bucket, std::size_t index);
+  void take_result(const Bucket& bucket, const BucketSlot& slot, const Tensor& result);
+
+  std::vector<ParameterPtr> parameters_;
+  ProcessGroup* group_;
+  const LoopPosition* position_;
+  DdpOptions options_;
+
+  std::vector<Bucket> buckets_;
+  std::vector<BucketLocation> locations_;  // by parameter
+  bool rebuilt_ = false;
+  std::vector<std::size_t> arrival_;  // parameters in the order of their gradients, for the rebuild
+
+  bool expects_hooks_ = false;       // between prepare_for_backward and the end of its backward
+  bool needs_finalise_ = false;      // a gradient is in a bucket that is not finalised
+  bool unused_marked_ = false;       // the unused parameters of this backward are marked ready
+  std::size_t next_bucket_ = 0;      // to be launched
+  std::vector<std::uint8_t> ready_;  // by parameter, in this iteration
+  double divisor_ = 0;               // of this iteration
+
+  std::vector<std::size_t> unused_;  // parameters that this backward will not reach
+  std::optional<UsedParameters> used_;
+
+  bool graph_recorded_ = false;      // static_graph: the first iteration is over
+  bool delay_queued_ = false;        // static_graph: the first iteration's reduction is arranged
+  std::vector<int> hooks_expected_;  // static_graph: how often the first iteration reached each
+  std::vector<int> hooks_left_;      // static_graph: in this iteration
+
+  IterationTimes times_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,493 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/error.hpp"
+#include "engine/ddp/distributed_data_parallel.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/recorded.hpp"
+#include "tests/support/small_models.hpp"
+#include "tests/support/thread_process_group.hpp"
+
+using namespace gradsync;
+using gradsync::test::contains;
+using gradsync::test::LambdaModel;
+using gradsync::test::make_parameter;
+using gradsync::test::RankContext;
+using gradsync::test::results_of_ranks;
+using gradsync::test::scripted_loss;
+using gradsync::test::trace;
+using gradsync::test::TraceEntry;
+using gradsync::test::Use;
+using gradsync::test::values_of;
+
+namespace {
+
+using Trace = std::vector<TraceEntry>;
+
+/// The gradient that rank `rank` computes for element `element` of parameter `parameter`: not
+/// exactly divisible by anything, so that every rounding shows.
+float local_gradient(int rank, std::size_t parameter, std::int64_t element, int iteration) {
+  return std::sin(1.0f + static_cast<float>(rank) * 7.3f + static_cast<float>(parameter) * 1.7f +
+                  static_cast<float>(element) * 0.31f + static_cast<float>(iteration) * 13.1f);
+}
+
+std::vector<ParameterPtr> four_parameters() {
+  return {make_parameter("a", {3}), make_parameter("b", {2, 2}), make_parameter("c", {5}),
+          make_parameter("d", {1})};
+}
+
+/// A backward pass that reaches `parameters` from the last to the first.
+Variable reverse_loss(Graph& graph, const std::vector<ParameterPtr>& parameters, int rank,
+                      int iteration) {
+  std::vector<Use> uses;
+  for (std::size_t p = parameters.size(); p-- > 0;) {
+    uses.push_back({parameters[p], [=](std::int64_t element) {
+                      return local_gradient(rank, p, element, iteration);
+                    }});
+  }
+  return scripted_loss(graph, uses);
+}
+
+std::vector<float> all_gradients(const std::vector<ParameterPtr>& parameters) {
+  std::vector<float> result;
+  for (const ParameterPtr& parameter : parameters) {
+    const auto values = values_of(parameter->grad);
+    result.insert(result.end(), values.begin(), values.end());
+  }
+  return result;
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("DDP leaves the mean of all ranks in every gradient, in every iteration") {
+  const int world = GENERATE(1, 2, 3, 4, 5);
+  const bool view = GENERATE(false, true);
+  const bool set_to_none = GENERATE(false, true);
+  CAPTURE(world, view, set_to_none);
+  constexpr int kIterations = 4;
+
+  const auto gradients = results_of_ranks(world, [&](RankContext& rank) {
+    const auto parameters = four_parameters();
+    int iteration = 0;
+    LambdaModel model(parameters, [&](const Batch&, Graph& graph) {
+      return std::vector{reverse_loss(graph, parameters, rank.rank, iteration)};
+    });
+    // 20 bytes: after the first iteration {d, c}, {b, a}.
+    DistributedDataParallel ddp(
+        model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024, .gradient_as_bucket_view = view});
+    std::vector<std::vector<float>> result;
+    for (; iteration < kIterations; ++iteration) {
+      for (const auto& parameter : parameters) {
+        if (set_to_none) {
+          parameter->grad = Tensor();
+        } else if (parameter->grad.defined()) {
+          cpu_device().fill(parameter->grad, 0);
+        }
+      }
+      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      result.push_back(all_gradients(parameters));
+    }
+    return result;
+  });
+
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    std::size_t flat = 0;
+    for (const auto& [parameter, numel] :
+         std::vector<std::pair<std::size_t, std::int64_t>>{{0, 3}, {1, 4}, {2, 5}, {3, 1}}) {
+      for (std::int64_t element = 0; element < numel; ++element, ++flat) {
+        double mean = 0;
+        for (int r = 0; r < world; ++r) {
+          mean += local_gradient(r, parameter, element, iteration) / static_cast<double>(world);
+        }
+        const auto row = static_cast<std::size_t>(iteration);
+        const float reduced = gradients[0][row][flat];
+        CHECK(std::abs(reduced - mean) < 1e-6);
+        for (const auto& of_rank : gradients) CHECK(of_rank[row][flat] == reduced);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a gradient is multiplied by float(1/world) on the copy path and divided on the alias path") {
+  // World 5: 1/5 is not exact, so the two differ for some values.
+  const auto run = [](bool view) {
+    return results_of_ranks(5, [view](RankContext& rank) {
+      const std::vector<ParameterPtr> parameters{make_parameter("w", {64})};
+      LambdaModel model(parameters, [&](const Batch&, Graph& graph) {
+        // Rank 0 alone has a gradient other than 0: the sum is its scaled gradient.
+        return std::vector{scripted_loss(graph, {{parameters[0], [&](std::int64_t i) {
+                                                    return rank.rank == 0
+                                                               ? local_gradient(0, 0, i, 0)
+                                                               : 0.0f;
+                                                  }}})};
+      });
+      DistributedDataParallel ddp(model, rank.group, {.gradient_as_bucket_view = view});
+      for (int iteration = 0; iteration < 3; ++iteration) {
+        if (parameters[0]->grad.defined()) cpu_device().fill(parameters[0]->grad, 0);
+        rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      }
+      return values_of(parameters[0]->grad);
+    })[0];
+  };
+  const auto copied = run(false);
+  const auto aliased = run(true);
+  bool differ = false;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    const float local = local_gradient(0, 0, i, 0);
+    const auto at = static_cast<std::size_t>(i);
+    CHECK(copied[at] == local * static_cast<float>(1.0 / 5));
+    CHECK(aliased[at] == local / 5.0f);
+    differ |= copied[at] != aliased[at];
+  }
+  CHECK(differ);
+}
+
+TEST_CASE("DDP starts every rank from rank 0's parameters and buffers") {
+  const auto values = results_of_ranks(3, [](RankContext& rank) {
+    const auto own = static_cast<float>(rank.rank + 1);
+    const std::vector<ParameterPtr> parameters{make_parameter("w", {2}, own),
+                                               make_parameter("frozen", {2}, own * 10, false)};
+    const auto buffer =
+        std::make_shared<Buffer>(Buffer{"mean", Tensor::from<float>({own * 100}, {1})});
+    LambdaModel model(parameters, {}, {buffer});
+    const DistributedDataParallel ddp(model, rank.group);
+    return std::vector<float>{values_of(parameters[0]->data)[1], values_of(parameters[1]->data)[0],
+                              values_of(buffer->data)[0]};
+  });
+  for (const auto& of_rank : values) CHECK(of_rank == std::vector<float>{1, 10, 100});
+}
+
+TEST_CASE("the collectives of DDP are PyTorch's, and labelled with their place in the loop") {
+  const auto records = results_of_ranks(2, [](RankContext& rank) {
+    const auto parameters = four_parameters();
+    LambdaModel model(parameters, [&](const Batch&, Graph& graph) {
+      return std::vector{reverse_loss(graph, parameters, rank.rank, 0)};
+    });
+    DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024});
+    for (int step = 0; step < 2; ++step) {
+      ddp.set_position(0, step);
+      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    }
+    return rank.group.flight_recorder().snapshot();
+  });
+  for (const auto& of_rank : records) {
+    struct Expected {
+      OpType op;
+      std::int64_t elements;
+      std::int64_t step;
+      std::int32_t bucket;
+      const char* what;
+    };
+    const std::vector<Expected> expected{
+        {OpType::kAllgather, 1, -1, -1, "parameter count"},
+        {OpType::kBroadcast, 10, -1, -1, "parameter shapes"},
+        {OpType::kBroadcast, 13, -1, -1, "parameters"},
+        {OpType::kAllreduce, 13, 0, 0, "gradients"},
+        {OpType::kBroadcast, 5, 1, -1, "rebuilt bucket indices"},
+        {OpType::kBroadcast, 2, 1, -1, "rebuilt bucket sizes"},
+        {OpType::kAllreduce, 6, 1, 0, "gradients"},
+        {OpType::kAllreduce, 7, 1, 1, "gradients"},
+    };
+    REQUIRE(of_rank.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);
+      CHECK(of_rank[i].op == expected[i].op);
+      CHECK(of_rank[i].elements == expected[i].elements);
+      CHECK(of_rank[i].label.step == expected[i].step);
+      CHECK(of_rank[i].label.bucket == expected[i].bucket);
+      CHECK(of_rank[i].label.what == expected[i].what);
+    }
+    CHECK(of_rank[3].label.phase == Phase::kBackward);
+    CHECK(of_rank[4].label.phase == Phase::kForward);
+    CHECK(*of_rank[3].parameters == std::vector<std::string>{"a", "b", "c", "d"});
+    CHECK(*of_rank[6].parameters == std::vector<std::string>{"d", "c"});
+    CHECK(*of_rank[7].parameters == std::vector<std::string>{"b", "a"});
+  }
+}
+
+TEST_CASE("every rank learns which rank has another model, and in what") {
+  struct Mistake {
+    std::function<std::vector<ParameterPtr>()> parameters;
+    const char* message;
+  };
+  const std::vector<Mistake> mistakes{
+      {[] {
+         return std::vector{make_parameter("a", {3}), make_parameter("b", {4})};
+       },
+       "entry 1: rank 0 has parameter b float32 [2, 2], rank 2 has parameter b float32 [4]"},
+      {[] {
+         return std::vector{make_parameter("a", {3}),
+                            make_parameter("b", {2, 2}, 0, true, DType::kFloat64)};
+       },
+       "rank 0 has parameter b float32 [2, 2], rank 2 has parameter b float64 [2, 2]"},
+      {[] {
+         return std::vector{make_parameter("a", {3}), make_parameter("c", {2, 2})};
+       },
+       "rank 0 has parameter b float32 [2, 2], rank 2 has parameter c float32 [2, 2]"},
+      {[] { return std::vector{make_parameter("a", {3})}; },
+       "rank 0 has parameter b float32 [2, 2], rank 2 has option find_unused_parameters=false"},
+      {[] {
+         return std::vector{make_parameter("a", {3}), make_parameter("b", {2, 2}, 0, false)};
+       },
+       "rank 2 has frozen parameter b float32 [2, 2]"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const auto errors = results_of_ranks(3, [&](RankContext& rank) {
+      LambdaModel model(rank.rank == 2
+                            ? mistake.parameters()
+                            : std::vector{make_parameter("a", {3}), make_parameter("b", {2, 2})});
+      try {
+        const DistributedDataParallel ddp(model, rank.group);
+      } catch (const Error& error) {
+        return std::pair(error.code(), std::string(error.what()));
+      }
+      return std::pair(ErrorCode::kInternal, std::string("no error"));
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      const auto& [code, message] = errors[static_cast<std::size_t>(rank)];
+      CHECK(code == ErrorCode::kDesync);
+      CHECK_THAT(message,
+                 contains("rank " + std::to_string(rank) + ": DDP expects the same model"));
+      CHECK_THAT(message, contains("rank 2 differs from rank 0"));
+      CHECK_THAT(message, contains(mistake.message));
+    }
+  }
+}
+
+TEST_CASE("ranks with other options are found as well") {
+  const auto errors = results_of_ranks(2, [&](RankContext& rank) {
+    LambdaModel model(four_parameters());
+    return error_of([&] {
+      const DistributedDataParallel ddp(model, rank.group,
+                                        {.find_unused_parameters = rank.rank == 1});
+    });
+  });
+  for (const std::string& error : errors) {
+    CHECK_THAT(error, contains("rank 0 has option find_unused_parameters=false, rank 1 has option "
+                               "find_unused_parameters=true"));
+  }
+}
+
+TEST_CASE("the rebuilt buckets are in rank 0's order of arrival on every rank") {
+  const auto layouts = results_of_ranks(2, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      const auto order = rank.rank == 0 ? std::vector{p[2], p[0], p[3], p[1]}
+                                        : std::vector{p[3], p[2], p[1], p[0]};
+      return std::vector{scripted_loss(graph, order, static_cast<float>(rank.rank))};
+    });
+    DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 16.0 / 1024 / 1024});
+    std::vector<std::vector<std::int64_t>> result;
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      result.push_back({ddp.has_rebuilt_buckets() ? 1 : 0});
+    }
+    for (const auto& bucket : ddp.buckets()) result.push_back(bucket.parameter_indices);
+    result.push_back({static_cast<std::int64_t>(values_of(p[0]->grad)[0] * 10)});
+    return result;
+  });
+  for (const auto& layout : layouts) {
+    CHECK(layout == std::vector<std::vector<std::int64_t>>{{0}, {1}, {1}, {2}, {0, 3}, {1}, {15}});
+  }
+}
+
+TEST_CASE("buckets are launched in their order, each as soon as it is full") {
+  // After the rebuild: {d, c}, {b, a}. The second step's gradients come in another order.
+  const auto events = results_of_ranks(1, [](RankContext& rank) {
+    const auto p = four_parameters();
+    std::vector<ParameterPtr> order{p[3], p[2], p[1], p[0]};
+    LambdaModel model(
+        p, [&](const Batch&, Graph& graph) { return std::vector{scripted_loss(graph, order, 1)}; });
+    DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024});
+    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+
+    std::vector<std::size_t> launched;  // all-reduces so far, after each gradient
+    for (const auto& parameter : p) {
+      parameter->add_gradient_hook(
+          [&](Parameter&, BackwardPass&) { launched.push_back(trace(rank.group).size()); });
+    }
+    order = {p[0], p[1], p[3], p[2]};
+    const auto outputs = ddp.forward(Batch{}, rank.graph);
+    const std::size_t before = trace(rank.group).size();
+    rank.graph.backward(outputs.front());
+    for (std::size_t& count : launched) count -= before;
+    return launched;
+  });
+  // {b, a} is full after two gradients but waits for {d, c}.
+  CHECK(events[0] == std::vector<std::size_t>{0, 0, 0, 2});
+}
+
+TEST_CASE(
+    "the five timestamps of an iteration are in order, and communication starts in backward") {
+  const auto times = results_of_ranks(1, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      rank.clock.advance(Seconds(1));
+      return std::vector{scripted_loss(graph, {p[3], p[2], p[1], p[0]}, 1)};
+    });
+    for (const auto& parameter : p) {
+      parameter->add_gradient_hook(
+          [&](Parameter&, BackwardPass&) { rank.clock.advance(Seconds(1)); });
+    }
+    DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024});
+    for (int iteration = 0; iteration < 2; ++iteration) {
+      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    }
+    return ddp.last_iteration();
+  });
+  // Second iteration: it starts at 5 s; each gradient takes a second and the second one fills the
+  // first bucket.
+  CHECK(times[0].forward_start.count() == 5);
+  CHECK(times[0].backward_compute_start.count() == 6);
+  CHECK(times[0].backward_comm_start.count() == 8);
+  CHECK(times[0].backward_compute_end.count() == 10);
+  CHECK(times[0].backward_comm_end.count() == 10);
+}
+
+TEST_CASE("with gradient_as_bucket_view gradients are views, and move when buckets are rebuilt") {
+  const auto shared = results_of_ranks(2, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      return std::vector{scripted_loss(graph, {p[3], p[2], p[1], p[0]}, 1)};
+    });
+    DistributedDataParallel ddp(
+        model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024, .gradient_as_bucket_view = true});
+    std::vector<bool> result;
+    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    const auto neighbours = [&](std::size_t a, std::size_t b) {
+      return p[a]->grad.data() + p[a]->grad.nbytes() == p[b]->grad.data();
+    };
+    result.push_back(neighbours(0, 1) && neighbours(1, 2) && neighbours(2, 3));
+    const auto outputs = ddp.forward(Batch{}, rank.graph);  // rebuilds
+    result.push_back(neighbours(3, 2) && neighbours(1, 0));
+    result.push_back(values_of(p[2]->grad) == std::vector<float>(5, 1.0f));
+    return result;
+  });
+  for (const auto& of_rank : shared) CHECK(of_rank == std::vector<bool>{true, true, true});
+}
+
+TEST_CASE("a replaced gradient is refused where it should be a bucket view") {
+  const auto errors = results_of_ranks(1, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      return std::vector{scripted_loss(graph, {p[3], p[2], p[1], p[0]}, 1)};
+    });
+    DistributedDataParallel ddp(model, rank.group, {.gradient_as_bucket_view = true});
+    p[1]->add_gradient_hook([](Parameter& b, BackwardPass&) { b.grad = b.grad.clone(); });
+    return error_of([&] { rank.graph.backward(ddp.forward(Batch{}, rank.graph).front()); });
+  });
+  CHECK_THAT(errors[0], contains("parameter b: its gradient is not the view"));
+}
+
+TEST_CASE("a forward after an unfinished reduction names the parameters without gradient") {
+  const auto errors = results_of_ranks(2, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      return std::vector{scripted_loss(graph, {p[3], p[1]}, 1)};
+    });
+    DistributedDataParallel ddp(model, rank.group);
+    ddp.set_position(0, 0);
+    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    ddp.set_position(0, 1);
+    {
+      const NoGradGuard no_grad(rank.graph);
+      ddp.forward(Batch{}, rank.graph);  // not refused: PyTorch does not check there
+    }
+    return error_of([&] { ddp.forward(Batch{}, rank.graph); });
+  });
+  CHECK_THAT(errors[1],
+             contains("rank 1, step 1 (epoch 0): expected to have finished reduction in the prior "
+                      "iteration before starting a new one: no gradient arrived for 2 parameters: "
+                      "a, c. If they do not take part") &&
+                 contains("set find_unused_parameters"));
+}
+
+TEST_CASE("a second gradient in one backward is refused, naming the parameter") {
+  const auto errors = results_of_ranks(1, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      return std::vector{scripted_loss(graph, {p[3], p[2], p[1], p[0]}, 1)};
+    });
+    DistributedDataParallel ddp(model, rank.group);
+    // A hook that runs a backward pass of its own over "d", as a reentrant checkpoint does.
+    bool entered = false;
+    p[2]->add_gradient_hook([&](Parameter&, BackwardPass&) {
+      if (std::exchange(entered, true)) return;
+      rank.graph.backward(scripted_loss(rank.graph, {p[3]}, 1));
+    });
+    return error_of([&] { rank.graph.backward(ddp.forward(Batch{}, rank.graph).front()); });
+  });
+  CHECK_THAT(errors[0], contains("expected to mark a variable ready only once, but parameter d"));
+}
+
+TEST_CASE("DDP refuses models and options that it has no use for") {
+  const auto errors = results_of_ranks(1, [](RankContext& rank) {
+    LambdaModel frozen({make_parameter("w", {2}, 0, false)});
+    LambdaModel model(four_parameters());
+    return std::vector<std::string>{
+        error_of([&] { const DistributedDataParallel ddp(frozen, rank.group); }), error_of([&] {
+          const DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 0});
+        })};
+  });
+  CHECK_THAT(errors[0][0], contains("doesn't have any parameter that requires a gradient"));
+  CHECK_THAT(errors[0][1], contains("bucket_cap_mb must be positive, got 0"));
+}
+
+TEST_CASE("parameters outlive their DDP: hooks that are left over do nothing") {
+  const auto collectives = results_of_ranks(1, [](RankContext& rank) {
+    const auto p = four_parameters();
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      return std::vector{scripted_loss(graph, {p[3], p[2], p[1], p[0]}, 1)};
+    });
+    Variable loss;
+    {
+      DistributedDataParallel ddp(model, rank.group);
+      loss = ddp.forward(Batch{}, rank.graph).front();
+    }
+    const std::size_t before = trace(rank.group).size();
+    rank.graph.backward(loss);
+    return trace(rank.group).size() - before;
+  });
+  CHECK(collectives[0] == 0);
+}
+
+TEST_CASE("meta parameters are reduced without bytes, with the same collectives") {
+  const auto traces = results_of_ranks(2, [](RankContext& rank) {
+    std::vector<ParameterPtr> p;
+    for (const char* name : {"a", "b"}) {
+      p.push_back(
+          std::make_shared<Parameter>(name, Tensor::empty({1000}, DType::kFloat32, meta_device())));
+    }
+    LambdaModel model(p, [&](const Batch&, Graph& graph) {
+      return std::vector{scripted_loss(graph, {p[1], p[0]}, 1)};
+    });
+    DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 4000.0 / 1024 / 1024});
+    for (int iteration = 0; iteration < 2; ++iteration) {
+      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    }
+    return trace(rank.group);
+  });
+  CHECK(traces[0] == Trace{{"allgather", 1},
+                           {"broadcast", 4},
+                           {"broadcast", 2000},
+                           {"allreduce", 2000},
+                           {"broadcast", 3},
+                           {"broadcast", 2},
+                           {"allreduce", 1000},
+                           {"allreduce", 1000}});
+  CHECK(traces[1] == traces[0]);
+}
