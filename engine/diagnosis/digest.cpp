@@ -1,8 +1,6 @@
 #include "engine/diagnosis/digest.hpp"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
 namespace gradsync::diagnosis {
 namespace {
@@ -12,24 +10,6 @@ bool is_blank(const RankReport& report) {
   return report.state == RankState::kRunning && report.phase == Phase::kInit &&
          report.flight.empty() && report.collectives.empty() && report.steps.empty() &&
          report.error.empty() && !report.error_code;
-}
-
-/// Every collective of the rank once: those that the observer saw end, and those that the ring
-/// still holds. The ring's copy wins, it is the newer one.
-std::vector<const CollectiveRecord*> merge_collectives(const RankReport& report) {
-  std::set<std::pair<std::string_view, std::int64_t>> in_ring;
-  std::vector<const CollectiveRecord*> all;
-  for (const CollectiveRecord& record : report.flight) {
-    in_ring.emplace(record.group, record.sequence);
-    all.push_back(&record);
-  }
-  for (const CollectiveRecord& record : report.collectives) {
-    if (!in_ring.contains({record.group, record.sequence})) all.push_back(&record);
-  }
-  std::sort(all.begin(), all.end(), [](const CollectiveRecord* a, const CollectiveRecord* b) {
-    return std::tie(a->issued, a->group, a->sequence) < std::tie(b->issued, b->group, b->sequence);
-  });
-  return all;
 }
 
 bool is_of_others(ErrorCode code) {
@@ -58,7 +38,7 @@ RankView view_of(const RankReport& report) {
   RankView view;
   view.rank = report.rank;
   view.report = &report;
-  view.collectives = merge_collectives(report);
+  view.collectives = all_collectives(report);
   for (const CollectiveRecord* record : view.collectives) {
     if (record->state == CollectiveState::kCompleted) {
       view.last_completed = record;

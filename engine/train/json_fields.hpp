@@ -100,8 +100,7 @@ class JsonFields {
  private:
   [[noreturn]] static void throw_error(const std::string& path, const std::string& expected,
                                        const std::string& found) {
-    throw Error(ErrorCode::kInternal,
-                fmt::format("{}: expected {}, found {}", path, expected, found));
+    throw Error(ErrorCode::kUsage, fmt::format("{}: expected {}, found {}", path, expected, found));
   }
 
   static double number(const nlohmann::ordered_json& value, const std::string& path) {

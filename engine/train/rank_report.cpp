@@ -1,5 +1,10 @@
 #include "engine/train/rank_report.hpp"
 
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <tuple>
+
 namespace gradsync {
 
 const char* to_string(RankState state) noexcept {
@@ -12,6 +17,23 @@ const char* to_string(RankState state) noexcept {
       return "failed";
   }
   return "unknown";
+}
+
+std::vector<const CollectiveRecord*> all_collectives(const RankReport& report) {
+  // Where both have a collective the flight recorder's copy is the newer one.
+  std::set<std::pair<std::string_view, std::int64_t>> in_flight;
+  std::vector<const CollectiveRecord*> all;
+  for (const CollectiveRecord& record : report.flight) {
+    in_flight.emplace(record.group, record.sequence);
+    all.push_back(&record);
+  }
+  for (const CollectiveRecord& record : report.collectives) {
+    if (!in_flight.contains({record.group, record.sequence})) all.push_back(&record);
+  }
+  std::sort(all.begin(), all.end(), [](const CollectiveRecord* a, const CollectiveRecord* b) {
+    return std::tie(a->issued, a->group, a->sequence) < std::tie(b->issued, b->group, b->sequence);
+  });
+  return all;
 }
 
 }  // namespace gradsync

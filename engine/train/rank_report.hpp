@@ -88,4 +88,9 @@ struct RankReport {
   Bytes peak_rss_bytes = 0;              ///< of the rank's process; 0 in the simulator
 };
 
+/// All that a report holds of the rank's collectives, each once, in the order of issue: those that
+/// the flight recorder still has, and those that were collected when they ended. The pointers are
+/// into the report.
+std::vector<const CollectiveRecord*> all_collectives(const RankReport& report);
+
 }  // namespace gradsync

@@ -1,7 +1,10 @@
 #include "engine/train/rank_report_json.hpp"
 
+#include <algorithm>
+
 #include "engine/train/json_fields.hpp"
 #include "engine/train/record_json.hpp"
+#include "engine/train/step_json.hpp"
 
 namespace gradsync {
 namespace {
@@ -9,53 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kReportVersion = 1;
-
-Json to_json(const StepRecord& step) {
-  return {
-      {"epoch", step.epoch},
-      {"step", step.step},
-      {"loss", json_number(step.loss)},
-      {"grad_norm", json_number(step.grad_norm)},
-      {"learning_rate", json_number(step.learning_rate)},
-      {"parameter_hash", step.parameter_hash},
-      {"samples", step.samples},
-      {"sample_hash", step.sample_hash},
-      {"begin", json_number(step.begin.count())},
-      {"data_end", json_number(step.data_end.count())},
-      {"forward_end", json_number(step.forward_end.count())},
-      {"backward_compute_end", json_number(step.backward_compute_end.count())},
-      {"backward_end", json_number(step.backward_end.count())},
-      {"clip_end", json_number(step.clip_end.count())},
-      {"optimizer_end", json_number(step.optimizer_end.count())},
-      {"end", json_number(step.end.count())},
-      {"comm_begin", json_number(step.comm_begin.count())},
-      {"comm_end", json_number(step.comm_end.count())},
-  };
-}
-
-StepRecord step_from_json(const Json& json, const std::string& path) {
-  const JsonFields fields(json, path);
-  StepRecord step;
-  fields.get("epoch", step.epoch);
-  fields.get("step", step.step);
-  fields.get("loss", step.loss);
-  fields.get("grad_norm", step.grad_norm);
-  fields.get("learning_rate", step.learning_rate);
-  fields.get("parameter_hash", step.parameter_hash);
-  fields.get("samples", step.samples);
-  fields.get("sample_hash", step.sample_hash);
-  fields.get("begin", step.begin);
-  fields.get("data_end", step.data_end);
-  fields.get("forward_end", step.forward_end);
-  fields.get("backward_compute_end", step.backward_compute_end);
-  fields.get("backward_end", step.backward_end);
-  fields.get("clip_end", step.clip_end);
-  fields.get("optimizer_end", step.optimizer_end);
-  fields.get("end", step.end);
-  fields.get("comm_begin", step.comm_begin);
-  fields.get("comm_end", step.comm_end);
-  return step;
-}
 
 BucketSummary bucket_from_json(const Json& json, const ParameterLists& lists,
                                const std::string& path) {
@@ -79,12 +35,21 @@ std::vector<T> list_from_json(const JsonFields& fields, const char* key, const R
   return list;
 }
 
+/// True for the collectives that did not complete, and for the last one that did.
+bool tells_where_rank_stands(const std::vector<CollectiveRecord>& flight, std::size_t i) {
+  if (flight[i].state != CollectiveState::kCompleted) return true;
+  return std::none_of(
+      flight.begin() + static_cast<std::ptrdiff_t>(i) + 1, flight.end(),
+      [](const CollectiveRecord& later) { return later.state == CollectiveState::kCompleted; });
+}
+
 }  // namespace
 
-Json to_json(const RankReport& report) {
+Json to_json(const RankReport& report, ReportDetail detail) {
   ParameterLists lists;
   Json buckets = Json::array();
   for (const BucketSummary& bucket : report.buckets) {
+    if (detail == ReportDetail::kSummary) break;
     const auto names = std::make_shared<const std::vector<std::string>>(bucket.parameters);
     buckets.push_back({{"index", bucket.index},
                        {"bytes", bucket.bytes},
@@ -92,12 +57,19 @@ Json to_json(const RankReport& report) {
                        {"parameters", lists.position_of(names)}});
   }
   Json steps = Json::array();
-  for (const StepRecord& step : report.steps) steps.push_back(to_json(step));
-  const auto records = [&](const std::vector<CollectiveRecord>& from) {
-    Json to = Json::array();
-    for (const CollectiveRecord& record : from) to.push_back(to_json(record, lists));
-    return to;
-  };
+  Json collectives = Json::array();
+  if (detail == ReportDetail::kAll) {
+    for (const StepRecord& step : report.steps) steps.push_back(to_json(step));
+    for (const CollectiveRecord& record : report.collectives) {
+      collectives.push_back(to_json(record, lists));
+    }
+  }
+  Json flight = Json::array();
+  for (std::size_t i = 0; i < report.flight.size(); ++i) {
+    if (detail != ReportDetail::kSummary || tells_where_rank_stands(report.flight, i)) {
+      flight.push_back(to_json(report.flight[i], lists));
+    }
+  }
   Json json{
       {"report_version", kReportVersion},
       {"rank", report.rank},
@@ -125,15 +97,15 @@ Json to_json(const RankReport& report) {
       {"final_parameter_hash", report.final_parameter_hash},
       {"peak_rss_bytes", report.peak_rss_bytes},
       {"steps", std::move(steps)},
-      {"collectives", records(report.collectives)},
-      {"flight", records(report.flight)},
+      {"collectives", std::move(collectives)},
+      {"flight", std::move(flight)},
   };
   json["parameter_lists"] = lists.to_json();
   return json;
 }
 
-RankReport rank_report_from_json(const Json& json) {
-  const JsonFields fields(json, "report");
+RankReport rank_report_from_json(const Json& json, const std::string& place) {
+  const JsonFields fields(json, place);
   int report_version = 0;
   fields.get("report_version", report_version);
   if (report_version != kReportVersion) {
@@ -186,15 +158,11 @@ RankReport rank_report_from_json(const Json& json) {
 RankReport rank_report_from_text(const std::string& text, const std::string& source) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
-    throw Error(ErrorCode::kInternal,
+    throw Error(ErrorCode::kUsage,
                 fmt::format("{}: expected the report of a rank, found {} bytes that are no JSON",
                             source, text.size()));
   }
-  try {
-    return rank_report_from_json(json);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", source, error.what()));
-  }
+  return rank_report_from_json(json, source);
 }
 
 }  // namespace gradsync

@@ -154,8 +154,8 @@ TEST_CASE("rank report: a truncated file is an error that names it, at every len
 }
 
 TEST_CASE("rank report: foreign JSON is an error that names the place") {
-  CHECK_THROWS_WITH(rank_report_from_text("[]", "f"), contains("f: report: expected an object"));
-  CHECK_THROWS_WITH(rank_report_from_text("{}", "f"), contains("report.report_version"));
+  CHECK_THROWS_WITH(rank_report_from_text("[]", "f"), contains("f: expected an object"));
+  CHECK_THROWS_WITH(rank_report_from_text("{}", "f"), contains("f.report_version"));
 
   const Json good = to_json(full_report());
   const auto broken = [&](const char* pointer, const Json& value) {

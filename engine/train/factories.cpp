@@ -1,0 +1,84 @@
+#include "engine/train/factories.hpp"
+
+#include "engine/core/error.hpp"
+#include "engine/models/replay.hpp"
+#include "engine/models/transformer.hpp"
+#include "engine/optim/adamw.hpp"
+#include "engine/optim/sgd.hpp"
+
+namespace gradsync {
+namespace {
+
+std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
+  switch (spec.kind) {
+    case DataSpec::Kind::kSyntheticTokens:
+      return make_synthetic_tokens(spec.samples, spec.seq_len, spec.vocab_size, spec.seed);
+    case DataSpec::Kind::kText:
+      return make_text_dataset(spec.path, spec.seq_len);
+    case DataSpec::Kind::kIndices:
+      return make_index_dataset(spec.samples);
+  }
+  throw Error(ErrorCode::kInternal, "unknown kind of data set");
+}
+
+}  // namespace
+
+std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario) {
+  auto inputs = std::make_shared<RunInputs>();
+  inputs->dataset = make_dataset(scenario.data);
+  if (scenario.model.kind == ModelSpec::Kind::kReplay) {
+    inputs->profile =
+        std::make_shared<const ModelProfile>(load_profile(scenario.model.replay.profile));
+  }
+  return inputs;
+}
+
+DdpOptions ddp_options(const DdpSpec& spec) {
+  DdpOptions options;
+  options.bucket_cap_mb = spec.bucket_cap_mb;
+  options.gradient_as_bucket_view = spec.gradient_as_bucket_view;
+  return options;
+}
+
+std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
+                                  int world_size, Device& device) {
+  if (scenario.model.kind == ModelSpec::Kind::kReplay) {
+    ReplayOptions options;
+    options.compute_scale = scenario.model.replay.compute_scale;
+    return std::make_unique<ReplayModel>(inputs.profile, rank, world_size, options, device);
+  }
+  const TransformerSpec& spec = scenario.model.transformer;
+  TransformerOptions options;
+  options.vocab_size = spec.vocab_size;
+  options.d_model = spec.d_model;
+  options.nhead = spec.nhead;
+  options.num_layers = spec.num_layers;
+  options.dim_feedforward = spec.dim_feedforward;
+  options.norm_first = spec.norm_first;
+  return std::make_unique<TransformerModel>(options, scenario.seed, device);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
+                                          std::vector<ParameterPtr> parameters) {
+  if (spec.kind == OptimizerSpec::Kind::kSgd) {
+    SgdOptions options;
+    options.lr = spec.lr;
+    options.momentum = spec.momentum;
+    options.dampening = spec.dampening;
+    options.weight_decay = spec.weight_decay;
+    options.nesterov = spec.nesterov;
+    options.maximize = spec.maximize;
+    return std::make_unique<Sgd>(std::move(parameters), options);
+  }
+  AdamWOptions options;
+  options.lr = spec.lr;
+  options.beta1 = spec.beta1;
+  options.beta2 = spec.beta2;
+  options.eps = spec.eps;
+  options.weight_decay = spec.weight_decay;
+  options.amsgrad = spec.amsgrad;
+  options.maximize = spec.maximize;
+  return std::make_unique<AdamW>(std::move(parameters), options);
+}
+
+}  // namespace gradsync

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace gradsync {
+
+/// Calls `use` for each line of a file of JSON lines, with the line's place ("steps.jsonl:3") for
+/// errors. Throws Error(kUsage) for a file that cannot be read or a line that is no JSON object.
+void for_each_json_line(
+    const std::string& file,
+    const std::function<void(const nlohmann::ordered_json& line, const std::string& place)>& use);
+
+}  // namespace gradsync

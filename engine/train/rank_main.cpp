@@ -1,0 +1,284 @@
+#include "engine/train/rank_main.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "engine/comm/comm_error.hpp"
+#include "engine/ddp/distributed_data_parallel.hpp"
+#include "engine/optim/clip_grad_norm.hpp"
+#include "engine/train/collective_collector.hpp"
+#include "engine/train/hash_check.hpp"
+#include "engine/train/parameter_hash.hpp"
+#include "engine/train/shard_plan.hpp"
+
+namespace gradsync {
+namespace {
+
+/// Floating-point operations an element, for the simulated clock: squaring, adding and scaling in
+/// the clip, and the arithmetic of an update as torch/optim/adamw.py and sgd.py write it.
+constexpr double kClipFlops = 3;
+constexpr double kAdamWFlops = 14;
+constexpr double kSgdFlops = 6;
+
+/// Keeps the report true while the rank runs, and completes it when the rank is left, be it by an
+/// exception of the simulator that ends a blocked actor.
+class ReportKeeper {
+ public:
+  ReportKeeper(RankReport& report, const RankWorld& world, const Scenario& scenario)
+      : report_(report), clock_(*world.clock), recorder_(world.process_group->flight_recorder()) {
+    report_.rank = world.process_group->rank();
+    report_.world_size = world.process_group->size();
+    if (report_.rank < scenario.output.detail_ranks) collector_.emplace(recorder_);
+    enter(Phase::kInit);
+  }
+  ~ReportKeeper() {
+    if (report_.state == RankState::kRunning) report_.ended = clock_.now();
+    try {
+      report_.flight = recorder_.snapshot();
+      if (collector_) report_.collectives = collector_->records();
+    } catch (const std::bad_alloc&) {
+      // Out of memory while a rank is ending: the rest of the report is worth more than nothing.
+    }
+  }
+  ReportKeeper(const ReportKeeper&) = delete;
+  ReportKeeper& operator=(const ReportKeeper&) = delete;
+
+  void enter(Phase phase) {
+    report_.phase = phase;
+    report_.phase_since = clock_.now();
+  }
+
+  void finished() {
+    report_.state = RankState::kFinished;
+    report_.ended = clock_.now();
+  }
+
+  void failed(ErrorCode code, const std::string& what) {
+    report_.state = RankState::kFailed;
+    report_.ended = clock_.now();
+    error(code, what);
+  }
+
+  void error(ErrorCode code, const std::string& what) {
+    report_.error_code = code;
+    report_.error = what;
+  }
+
+ private:
+  RankReport& report_;
+  Clock& clock_;
+  FlightRecorder& recorder_;
+  std::optional<CollectiveCollector> collector_;
+};
+
+/// The training loop of one rank.
+class Training {
+ public:
+  Training(const Scenario& scenario, const RankWorld& world, RankReport& report,
+           ReportKeeper& keeper)
+      : scenario_(scenario),
+        group_(*world.process_group),
+        clock_(*world.clock),
+        device_(*world.device),
+        on_step_(world.on_step),
+        report_(report),
+        keeper_(keeper),
+        inputs_(world.inputs ? world.inputs : load_inputs(scenario)),
+        loader_(*inputs_->dataset,
+                DistributedSampler(inputs_->dataset->size(), group_.size(), group_.rank(),
+                                   sampler_options(scenario.sampler)),
+                scenario.train.batch_size, device_),
+        model_(make_model(scenario, *inputs_, group_.rank(), group_.size(), device_)),
+        graph_(clock_) {
+    describe_plan();
+    ddp_.emplace(*model_, group_, ddp_options(scenario.ddp));
+    optimizer_ = make_optimizer(scenario.optimizer, model_->parameters());
+    describe_buckets();
+  }
+
+  void run() {
+    for (std::int64_t epoch = 0; epoch < scenario_.train.epochs; ++epoch) {
+      loader_.start_epoch(scenario_.sampler.set_epoch ? epoch : 0);
+      while (report_.steps_completed < report_.steps_planned) {
+        if (!step(epoch)) break;
+      }
+    }
+    if (const auto hash = hash_parameters(model_->parameters())) {
+      report_.final_parameter_hash = hash->hex();
+    }
+  }
+
+ private:
+  void describe_plan() {
+    const ShardPlan plan =
+        plan_shard(scenario_, inputs_->dataset->size(), group_.rank(), group_.size());
+    report_.dataset_samples = inputs_->dataset->size();
+    report_.samples_planned = plan.samples;
+    report_.steps_planned = plan.steps;
+    for (const ParameterPtr& parameter : model_->parameters()) {
+      ++report_.parameter_tensors;
+      report_.parameter_count += parameter->data.numel();
+      report_.parameter_bytes += parameter->data.nbytes();
+    }
+  }
+
+  void describe_buckets() {
+    report_.rebuilt_buckets = ddp_->has_rebuilt_buckets();
+    report_.buckets.clear();
+    for (BucketInfo& bucket : ddp_->buckets()) {
+      report_.buckets.push_back(
+          {bucket.index, bucket.bytes, bucket.elements, std::move(bucket.parameters)});
+    }
+  }
+
+  /// One optimizer step; false at the end of the epoch.
+  bool step(std::int64_t epoch) {
+    StepRecord record;
+    record.epoch = epoch;
+    record.step = report_.steps_completed;
+    record.begin = clock_.now();
+
+    keeper_.enter(Phase::kData);
+    std::optional<Batch> batch = loader_.next();
+    if (!batch) return false;
+    batch->global_step = record.step;
+    record.samples = static_cast<std::int64_t>(batch->sample_indices.size());
+    record.sample_hash = hash_indices(batch->sample_indices).hex();
+    optimizer_->zero_grad();
+    record.data_end = clock_.now();
+
+    keeper_.enter(Phase::kForward);
+    ddp_->set_position(epoch, record.step);
+    const std::vector<Variable> outputs = ddp_->forward(*batch, graph_);
+    record.forward_end = clock_.now();
+    if (ddp_->has_rebuilt_buckets() != report_.rebuilt_buckets) describe_buckets();
+
+    // The reducer's hooks launch the buckets as the gradients arrive, and its callback at the end
+    // of the pass waits for all of them: when backward returns every gradient is the mean over the
+    // ranks.
+    keeper_.enter(Phase::kBackward);
+    graph_.backward(outputs.front());
+    record.backward_end = clock_.now();
+    const IterationTimes& times = ddp_->last_iteration();
+    record.backward_compute_end = times.backward_compute_end;
+    record.comm_begin = times.backward_comm_start;
+    record.comm_end = times.backward_comm_end;
+    record.loss = read_loss(outputs.front().data);
+
+    keeper_.enter(Phase::kOptimizer);
+    update(record);
+    ++report_.steps_completed;
+
+    keeper_.enter(Phase::kCheck);
+    const auto hash = hash_after(record.step);
+    if (hash) record.parameter_hash = hash->hex();
+    record.end = clock_.now();
+    report_.steps.push_back(record);
+    if (hash && scenario_.train.check_hashes && hash_due(record.step)) {
+      check_equal_hashes(group_, device_, *hash, epoch, record.step);
+      report_.steps.back().end = clock_.now();
+    }
+    if (on_step_) on_step_(report_.steps.back());
+    return true;
+  }
+
+  /// Clipping and the update. Where the model is replayed they take what its profile says, or what
+  /// they really take if that is more.
+  void update(StepRecord& record) {
+    const Seconds begin = clock_.now();
+    const std::vector<ParameterPtr>& parameters = model_->parameters();
+    const Seconds replayed = model_->replayed_optimizer_time();
+    const bool computed = replayed == Seconds{0};
+    const auto elements = static_cast<double>(report_.parameter_count);
+    if (scenario_.train.clip_grad_norm) {
+      const double norm = clip_grad_norm(parameters, *scenario_.train.clip_grad_norm);
+      if (!parameters.front()->data.is_meta()) record.grad_norm = norm;
+      if (computed) clock_.charge_flops(kClipFlops * elements);
+    }
+    record.clip_end = clock_.now();
+    record.learning_rate = optimizer_->learning_rate();
+    optimizer_->step();
+    if (computed) {
+      const bool adamw = scenario_.optimizer.kind == OptimizerSpec::Kind::kAdamW;
+      clock_.charge_flops((adamw ? kAdamWFlops : kSgdFlops) * elements);
+    } else if (const Seconds spent = clock_.now() - begin; spent < replayed) {
+      clock_.advance(replayed - spent);
+    }
+    record.optimizer_end = clock_.now();
+  }
+
+  static std::optional<double> read_loss(const Tensor& loss) {
+    if (loss.is_meta()) return std::nullopt;
+    float value = 0;
+    loss.device().copy_to_host(std::as_writable_bytes(std::span(&value, 1)), loss);
+    return value;
+  }
+
+  bool hash_due(std::int64_t step) const {
+    const std::int64_t every = scenario_.train.hash_every;
+    return every > 0 && (step + 1) % every == 0;
+  }
+
+  std::optional<Hash128> hash_after(std::int64_t step) const {
+    const bool last = step + 1 == report_.steps_planned;
+    if (!hash_due(step) && !last) return std::nullopt;
+    return hash_parameters(model_->parameters());
+  }
+
+  const Scenario& scenario_;
+  ProcessGroup& group_;
+  Clock& clock_;
+  Device& device_;
+  const std::function<void(const StepRecord&)>& on_step_;
+  RankReport& report_;
+  ReportKeeper& keeper_;
+  std::shared_ptr<const RunInputs> inputs_;
+  DataLoader loader_;
+  std::unique_ptr<Model> model_;
+  Graph graph_;
+  std::optional<DistributedDataParallel> ddp_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+/// Waits until every rank is done. What happens to the others meanwhile does not undo what this
+/// rank has finished, but the diagnosis wants to know.
+void shut_down(ProcessGroup& group, ReportKeeper& keeper) {
+  keeper.enter(Phase::kShutdown);
+  try {
+    group.shutdown();
+  } catch (const Error& error) {
+    const bool of_others = error.code() == ErrorCode::kPeerFailed ||
+                           error.code() == ErrorCode::kTimeout ||
+                           error.code() == ErrorCode::kRankDied;
+    if (!of_others) throw;
+    keeper.error(error.code(), error.what());
+  }
+}
+
+}  // namespace
+
+void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& report) {
+  ReportKeeper keeper(report, world, scenario);
+  try {
+    {
+      Training training(scenario, world, report, keeper);
+      training.run();
+    }
+    keeper.finished();
+    shut_down(*world.process_group, keeper);
+  } catch (const CommError& error) {
+    report.failed_collective = error.record();
+    keeper.failed(error.code(), error.what());
+    throw;
+  } catch (const Error& error) {
+    keeper.failed(error.code(), error.what());
+    throw;
+  } catch (const std::exception& error) {
+    const std::string what = fmt::format("rank {}: {}", report.rank, error.what());
+    keeper.failed(ErrorCode::kInternal, what);
+    throw Error(ErrorCode::kInternal, what);
+  }
+}
+
+}  // namespace gradsync
