@@ -59,10 +59,12 @@ void reduce(void* out, const void* a, const void* b, std::size_t elements) {
   auto* o = static_cast<Bits*>(out);
   const auto* x = static_cast<const Bits*>(a);
   const auto* y = static_cast<const Bits*>(b);
+  // In place, as rings do it, is a loop of its own: the overlap check that the compiler puts before a
+  // vectorized loop over three arrays would send it to the scalar version.
   if (out == a) {
-    // The ring's case. A loop of its own, since the compiler's overlap check sends `out == a` to
-    // the scalar version of the loop below.
     for (std::size_t i = 0; i < elements; ++i) o[i] = Op::apply(o[i], y[i]);
+  } else if (out == b) {
+    for (std::size_t i = 0; i < elements; ++i) o[i] = Op::apply(x[i], o[i]);
   } else {
     for (std::size_t i = 0; i < elements; ++i) o[i] = Op::apply(x[i], y[i]);
   }

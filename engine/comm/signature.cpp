@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gradsync {
 
 std::string signature(const CollectiveRecord& record) {
@@ -15,6 +17,20 @@ std::string signature(const CollectiveRecord& record) {
   if (label.bucket >= 0) text += fmt::format(", bucket {}", label.bucket);
   if (!label.what.empty()) text += fmt::format(" ({})", label.what);
   return text;
+}
+
+bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b) {
+  // In each group: what signature() leaves out where it does not apply.
+  const bool same_data = a.op == b.op && a.elements == b.elements && a.dtype == b.dtype &&
+                         (a.op != OpType::kAllreduce || a.reduce_op == b.reduce_op) &&
+                         (a.op != OpType::kBroadcast || a.root == b.root);
+  const CollectiveLabel& x = a.label;
+  const CollectiveLabel& y = b.label;
+  const bool same_step = x.step < 0 ? y.step < 0 : x.step == y.step && x.epoch == y.epoch;
+  const bool same_micro_step =
+      x.micro_step == y.micro_step || std::max(x.micro_step, y.micro_step) <= 0;
+  const bool same_bucket = x.bucket == y.bucket || std::max(x.bucket, y.bucket) < 0;
+  return same_data && same_step && same_micro_step && same_bucket && x.what == y.what;
 }
 
 std::string describe_mismatch(std::int64_t sequence, int rank_a, const std::string& signature_a,

@@ -14,6 +14,9 @@ namespace gradsync {
 /// "allreduce (sum) of 1567208 float32 elements, step 2 (epoch 0), bucket 1 (gradients)"
 std::string signature(const CollectiveRecord& record);
 
+/// signature(a) == signature(b), without making the texts.
+bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b);
+
 /// The cause of a kDesync error, naming both ranks' collectives. The same text in every world.
 std::string describe_mismatch(std::int64_t sequence, int rank_a, const std::string& signature_a,
                               int rank_b, const std::string& signature_b);

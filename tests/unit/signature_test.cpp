@@ -32,6 +32,7 @@ TEST_CASE("everything that must be equal on all ranks changes the signature") {
   const auto changed = [&](auto&& change) {
     CollectiveRecord record = gradient_bucket();
     change(record);
+    CHECK(same_signature(record, gradient_bucket()) == (signature(record) == reference));
     return signature(record) != reference;
   };
   CHECK(changed([](auto& r) { r.elements = 1025; }));
@@ -49,6 +50,8 @@ TEST_CASE("everything that must be equal on all ranks changes the signature") {
   CollectiveRecord other_root = broadcast;
   other_root.root = 1;
   CHECK(signature(broadcast) != signature(other_root));
+  CHECK(!same_signature(broadcast, other_root));
+  CHECK(same_signature(broadcast, broadcast));
 }
 
 TEST_CASE("phase, call site and parameter names are not part of a signature") {
@@ -57,6 +60,7 @@ TEST_CASE("phase, call site and parameter names are not part of a signature") {
   record.label.site = "join.cpp:12";
   record.sequence = 7;
   CHECK(signature(record) == signature(gradient_bucket()));
+  CHECK(same_signature(record, gradient_bucket()));
 }
 
 TEST_CASE("a mismatch names both ranks and both collectives") {

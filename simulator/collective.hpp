@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/comm/flight_recorder.hpp"
+#include "engine/tensor/tensor.hpp"
+#include "simulator/rank_network.hpp"
+
+namespace gradsync {
+
+/// One collective as one rank issued it.
+struct Operation {
+  int rank = 0;
+  CollectiveRecord record;
+  Tensor input;   ///< all-gather: this rank's slice; otherwise undefined
+  Tensor output;  ///< undefined for a barrier
+  bool done = false;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+/// One collective among all ranks: it learns of each rank's arrival, sends messages, and says for
+/// each rank when its result is there. Lives until its last message has arrived. Kernel context
+/// only, so that its steps never interleave.
+///
+/// How a collective becomes flows, in short. Algorithms are Gloo's:
+/// - all-reduce: the ring of RingPlan, all-gather: a ring in two pieces a slice (RingCollective);
+/// - broadcast: a binomial tree, barrier: dissemination (tree_collectives).
+/// A message is one flow from rank to rank. With fidelity `flow` a ring's messages of one hop are
+/// merged into one flow (FlowRing); trees and barriers send few messages and stay as they are.
+class Collective : public std::enable_shared_from_this<Collective> {
+ public:
+  struct Context {
+    RankNetwork* network;
+    int ranks;
+    /// Is called once for each rank, when its result is there and all that it sent was received.
+    std::function<void(Operation&)> completed;
+  };
+
+  virtual ~Collective() = default;
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+  /// Every rank joins once, with collectives that have the same signature.
+  void join(OperationPtr operation);
+
+ protected:
+  explicit Collective(Context context);
+
+  virtual void on_join(int rank) = 0;
+
+  RankNetwork& network() const noexcept { return *context_.network; }
+  int ranks() const noexcept { return context_.ranks; }
+  bool has_joined(int rank) const { return operations_[index(rank)] != nullptr; }
+  Operation& operation(int rank) const { return *operations_[index(rank)]; }
+  void complete(int rank);
+  /// Sends a message of this collective; `arrived` may use `this`.
+  void send(int from, int to, Bytes bytes, std::function<void()> arrived);
+  void after(Seconds delay, std::function<void()> event);
+
+  static std::size_t index(int rank) noexcept { return static_cast<std::size_t>(rank); }
+
+ private:
+  Context context_;
+  std::vector<OperationPtr> operations_;  // by rank; null before it joins
+};
+
+/// The collective that `first`, the record of the rank that came first, describes.
+std::shared_ptr<Collective> make_collective(const Collective::Context& context,
+                                            const CollectiveRecord& first, bool flow_fidelity);
+
+}  // namespace gradsync

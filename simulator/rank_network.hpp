@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "simulator/platform.hpp"
+#include "simulator/sim_engine.hpp"
+
+namespace gradsync {
+
+/// The network as collectives see it: messages between ranks. Kernel context only.
+class RankNetwork {
+ public:
+  RankNetwork(SimEngine& engine, const Platform& platform)
+      : engine_(&engine), platform_(&platform) {}
+
+  /// Starts a message and calls `arrived` when all of it is there. Without bytes it takes the way's
+  /// latency; with bytes it is a flow, which shares every cable on its way.
+  void send(int from, int to, Bytes bytes, std::function<void()> arrived);
+  /// Calls `event` after `delay`.
+  void after(Seconds delay, std::function<void()> event);
+  Seconds now() const { return engine_->now(); }
+  Seconds latency(int from, int to);
+
+  /// After a failure: what is under way no longer arrives.
+  void close() noexcept { closed_ = true; }
+
+ private:
+  std::function<void()> unless_closed(std::function<void()> event);
+
+  SimEngine* engine_;
+  const Platform* platform_;
+  std::unordered_map<std::int64_t, Seconds> latencies_;  // routes are slow to look up
+  bool closed_ = false;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,24 @@
+#include "engine/tensor/device.hpp"
+#include "simulator/simulation.hpp"
+
+namespace gradsync {
+
+RunOutcome run_simulated(const Scenario& scenario,
+                         const std::function<void(const StepRecord&)>& on_step) {
+  const bool computes = scenario.model.kind == ModelSpec::Kind::kTransformer;
+  const bool has_payload = computes || scenario.model.replay.payload;
+  SimulationOptions options;
+  options.fidelity = scenario.fidelity;
+  options.timeout = scenario.timeout;
+  options.communication_threads = static_cast<int>(scenario.gloo.threads);
+  options.device = has_payload ? &cpu_device() : &meta_device();
+  options.stack_bytes =
+      computes ? SimulationOptions::kComputeStackBytes : SimulationOptions::kReplayStackBytes;
+  options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
+  options.on_step = on_step;
+  return simulate(
+      scenario.cluster, static_cast<int>(scenario.ranks), options,
+      [&](const RankWorld& world, RankReport& report) { run_rank(scenario, world, report); });
+}
+
+}  // namespace gradsync

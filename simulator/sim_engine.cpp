@@ -1,0 +1,181 @@
+#include "simulator/sim_engine.hpp"
+
+#include <csignal>
+#include <vector>
+
+#include "engine/core/error.hpp"
+
+#if defined(__has_feature)
+#define GRADSYNC_HAS_FEATURE(x) __has_feature(x)
+#else
+#define GRADSYNC_HAS_FEATURE(x) 0
+#endif
+
+namespace gradsync {
+namespace {
+
+namespace s4u = simgrid_compat::s4u;
+using simgrid::kernel::timer::Timer;
+
+// SimGrid switches stacks behind the back of a sanitizer that it was not built with; actors on
+// threads are slow, and understood by all of them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    GRADSYNC_HAS_FEATURE(address_sanitizer) || GRADSYNC_HAS_FEATURE(thread_sanitizer)
+constexpr const char* kContextFactory = "thread";
+#else
+constexpr const char* kContextFactory = "raw";
+#endif
+
+// SimGrid calls back through signals that live as long as the process; they are connected once and
+// lead to the simulation under way.
+SimEngine* current_engine = nullptr;
+
+s4u::Engine* create_engine() {
+  // SimGrid takes SIGINT to print its state and exit; that decision is the program's.
+  struct sigaction program_sigint;
+  sigaction(SIGINT, nullptr, &program_sigint);
+  std::vector<std::string> arguments = {
+      "gradsync", std::string("--cfg=contexts/factory:") + kContextFactory,
+      "--log=root.thres:error",
+      // A deadlock is reported by us, with names instead of pointers.
+      "--log=ker_engine.app:file:/dev/null"};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  auto argc = static_cast<int>(argv.size());
+  argv.push_back(nullptr);
+  auto* engine = new s4u::Engine(&argc, argv.data());
+  sigaction(SIGINT, &program_sigint, nullptr);
+  return engine;
+}
+
+}  // namespace
+
+/// Something that will still happen, for as long as the object lives.
+class SimEngine::Pending {
+ public:
+  explicit Pending(SimEngine& engine) : engine_(engine) { engine_.begin_pending(); }
+  ~Pending() { engine_.end_pending(); }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+ private:
+  SimEngine& engine_;
+};
+
+SimEngine::SimEngine() {
+  if (current_engine != nullptr) {
+    throw Error(ErrorCode::kInternal,
+                "a simulation is under way in this process; run the next one when it has ended");
+  }
+  engine_ = create_engine();
+  current_engine = this;
+  static const bool configured = [] {
+    s4u::Engine::set_config("network/model:CM02");
+    s4u::Engine::set_config("network/TCP-gamma:0");
+    s4u::Engine::set_config("network/crosstraffic:0");
+    // SimGrid lets events within this time of each other coincide; its default of a nanosecond is
+    // not short beside a message of a few bytes on NVLink.
+    s4u::Engine::set_config(std::string(simgrid_compat::kTimeResolutionOption) + ":1e-12");
+    simgrid_compat::on_flow_completion(&SimEngine::flow_ended);
+    s4u::Engine::on_deadlock_cb(&SimEngine::deadlock);
+    return true;
+  }();
+  static_cast<void>(configured);
+  origin_ = s4u::Engine::get_clock();
+}
+
+SimEngine::~SimEngine() {
+  if (watchdog_timer_ != nullptr) watchdog_timer_->remove();
+  flows_.clear();
+  ended_flows_.clear();
+  delete engine_;
+  current_engine = nullptr;
+}
+
+Seconds SimEngine::now() const {
+  return Seconds(s4u::Engine::get_clock() - origin_);
+}
+
+void SimEngine::start_actor(const std::string& name, s4u::Host* host, std::size_t stack_bytes,
+                            const std::function<void()>& code) {
+  simgrid_compat::start_actor(name, host, static_cast<unsigned>(stack_bytes), code);
+}
+
+void SimEngine::run(const std::function<void()>& on_deadlock) {
+  on_deadlock_ = on_deadlock;
+  // Engine::run seals the platform of the process's first engine only.
+  engine_->get_netzone_root()->seal();
+  engine_->run();
+}
+
+void SimEngine::deadlock() {
+  if (current_engine != nullptr && current_engine->on_deadlock_) current_engine->on_deadlock_();
+}
+
+void SimEngine::sleep(Seconds duration) {
+  const Pending pending(*this);
+  s4u::this_actor::sleep_for(duration.count());
+}
+
+void SimEngine::after(Seconds delay, std::function<void()> event) {
+  begin_pending();
+  Timer::set(s4u::Engine::get_clock() + delay.count(), [this, run = std::move(event)] {
+    run();
+    end_pending();
+  });
+}
+
+void SimEngine::transfer(s4u::Host* from, s4u::Host* to, Bytes bytes,
+                         std::function<void()> arrived) {
+  ended_flows_.clear();
+  begin_pending();
+  flows_.emplace_front();
+  Flow& flow = flows_.front();
+  flow.self = flows_.begin();
+  flow.arrived = std::move(arrived);
+  flow.comm = s4u::Comm::sendto_init();
+  flow.comm->set_data(&flow);
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+  flow.comm->set_source(from);
+  flow.comm->set_destination(to);  // starts it: now both ends are known
+}
+
+void SimEngine::flow_ended(const s4u::Activity& activity) {
+  SimEngine* engine = current_engine;
+  Flow* flow = engine == nullptr ? nullptr : activity.get_data<Flow>();
+  if (flow == nullptr) return;
+  flow->arrived();
+  // SimGrid is not done with the flow: it is released when the next one starts.
+  engine->ended_flows_.splice(engine->ended_flows_.begin(), engine->flows_, flow->self);
+  engine->end_pending();
+}
+
+void SimEngine::set_watchdog(Seconds date, std::function<void()> event) {
+  if (watchdog_timer_ != nullptr) watchdog_timer_->remove();
+  watchdog_timer_ = nullptr;
+  watchdog_date_ = origin_ + date.count();
+  watchdog_event_ = std::move(event);
+  if (pending_ > 0) arm_watchdog();
+}
+
+void SimEngine::arm_watchdog() {
+  watchdog_timer_ = Timer::set(watchdog_date_, [this] {
+    watchdog_timer_ = nullptr;
+    watchdog_date_ = -1;
+    const std::function<void()> event = std::move(watchdog_event_);
+    event();
+  });
+}
+
+void SimEngine::begin_pending() {
+  if (++pending_ == 1 && watchdog_date_ >= 0) arm_watchdog();
+}
+
+void SimEngine::end_pending() {
+  if (--pending_ == 0 && watchdog_timer_ != nullptr) {
+    watchdog_timer_->remove();
+    watchdog_timer_ = nullptr;
+  }
+}
+
+}  // namespace gradsync

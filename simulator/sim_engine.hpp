@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <string>
+
+#include "engine/core/units.hpp"
+#include "simulator/simgrid_compat.hpp"
+
+namespace gradsync {
+
+/// SimGrid's engine for one simulation, reduced to what a job of ranks needs: actors, sleeping,
+/// events at an instant, and flows from host to host.
+///
+/// Two contexts: an *actor* runs a rank and may wait; the *kernel* runs events, ends of flows and
+/// what an actor passes to `in_kernel`, one after the other and never interleaved. All that ranks
+/// share (process groups, collectives) is touched in the kernel only and therefore needs no lock.
+///
+/// SimGrid allows one engine at a time in a process, so a process may run any number of
+/// simulations, one after the other. Its configuration is fixed by the first. Its clock is never
+/// set back; `now()` counts from the start of this simulation, and for a simulation that is not the
+/// process's first may differ in the last digits from what a fresh process computes.
+class SimEngine {
+ public:
+  /// CM02 without TCP's window (gamma 0), without cross traffic and without LV08's factors: a flow
+  /// takes latency + bytes / bandwidth, and flows on a link share it. Throws Error(kInternal) when
+  /// another SimEngine lives.
+  SimEngine();
+  ~SimEngine();
+  SimEngine(const SimEngine&) = delete;
+  SimEngine& operator=(const SimEngine&) = delete;
+
+  simgrid_compat::s4u::Engine& simgrid() noexcept { return *engine_; }
+
+  /// Simulated time since this simulation began.
+  Seconds now() const;
+
+  void start_actor(const std::string& name, simgrid_compat::s4u::Host* host,
+                   std::size_t stack_bytes, const std::function<void()>& code);
+
+  /// Runs the simulation until nothing is left to happen. When actors remain that wait for
+  /// something that cannot happen any more, `on_deadlock` is called once (in the kernel, at that
+  /// instant); afterwards their stacks are unwound by an exception that is not a std::exception.
+  void run(const std::function<void()>& on_deadlock);
+
+  /// Calls `code` in the kernel and returns when it has returned; its exceptions pass through.
+  template <typename Code>
+  void in_kernel(Code&& code) {
+    simgrid_compat::in_kernel(std::forward<Code>(code));
+  }
+
+  /// Lets the calling actor sleep.
+  void sleep(Seconds duration);
+  /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
+  /// every run, but not in the order of the calls.
+  void after(Seconds delay, std::function<void()> event);
+  /// Kernel: starts a flow of `bytes` > 0 and calls `arrived` when the last byte has.
+  void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, Bytes bytes,
+                std::function<void()> arrived);
+
+  /// Kernel: `event` is called at `date`, unless nothing else is left to happen before: a watchdog
+  /// must not hide a deadlock by being something that is still to come. One at a time; a new one
+  /// replaces the old one.
+  void set_watchdog(Seconds date, std::function<void()> event);
+
+ private:
+  struct Flow {
+    simgrid::s4u::CommPtr comm;
+    std::function<void()> arrived;
+    std::list<Flow>::iterator self;
+  };
+  class Pending;
+
+  static void flow_ended(const simgrid_compat::s4u::Activity& activity);
+  static void deadlock();
+  void begin_pending();
+  void end_pending();
+  void arm_watchdog();
+
+  simgrid_compat::s4u::Engine* engine_;
+  double origin_;
+  std::function<void()> on_deadlock_;
+  std::list<Flow> flows_;
+  std::list<Flow> ended_flows_;  // kept until SimGrid is done with them
+  std::size_t pending_ = 0;      // sleeping actors, events and flows
+  double watchdog_date_ = -1;    // on SimGrid's clock; negative: none
+  std::function<void()> watchdog_event_;
+  simgrid::kernel::timer::Timer* watchdog_timer_ = nullptr;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/error.hpp"
+#include "simulator/collective.hpp"
+#include "simulator/sim_clock.hpp"
+#include "simulator/waiting_room.hpp"
+
+namespace gradsync {
+
+/// What all ranks of a simulated process group share: which collectives each has issued, the
+/// collectives under way, and the first failure.
+///
+/// Each rank has a queue, like the communication thread of a Gloo process: its collectives start in
+/// the order in which they were issued, at most `communication_threads` at a time, while the rank's
+/// actor goes on. A rank that is late is simply not there yet: the messages that need it wait.
+class SimGroup {
+ public:
+  struct Options {
+    std::string name = "default_pg";
+    Seconds timeout{30};  ///< of each wait, in simulated time
+    bool flow_fidelity = false;
+    int communication_threads = 1;
+  };
+  /// Why the group is of no use any more.
+  struct Failure {
+    ErrorCode code = ErrorCode::kInternal;  ///< for the ranks that did nothing wrong
+    std::string cause;
+  };
+
+  SimGroup(SimEngine& engine, const Platform& platform, int ranks, Options options);
+
+  const Options& options() const noexcept { return options_; }
+  int size() const noexcept { return static_cast<int>(members_.size()); }
+
+  /// Before the first collective of `rank`.
+  void enrol(int rank, FlightRecorder& recorder);
+
+  /// Actor of the operation's rank. Returns at once.
+  void issue(const OperationPtr& operation);
+  /// Actor of the operation's rank: returns when its result is there; throws CommError.
+  void wait(Operation& operation);
+  /// Whether `wait` would return or throw at once.
+  bool is_over(const Operation& operation) const;
+  /// Actor of `rank`: see ProcessGroup::shutdown.
+  void shutdown(int rank);
+
+  /// From any context: the first failure ends what is pending or comes later on every rank. Ranks
+  /// learn of it at this instant.
+  void fail(const Failure& failure);
+
+ private:
+  struct Member {
+    FlightRecorder* recorder = nullptr;
+    std::deque<OperationPtr> queued;   // issued, not started
+    std::vector<OperationPtr> active;  // started
+    const Operation* awaited = nullptr;
+    bool is_done = false;  // has called shutdown
+  };
+  struct Meeting {
+    std::shared_ptr<Collective> collective;
+    int first_rank;
+    CollectiveRecord first_record;
+    int completed = 0;
+  };
+
+  Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  void start_next(int rank);
+  void start(const OperationPtr& operation);
+  void completed(Operation& operation);
+  [[noreturn]] void throw_failure(const Operation& operation) const;
+  [[noreturn]] void throw_timeout(const Operation& operation);
+
+  SimEngine* engine_;
+  RankNetwork network_;
+  Options options_;
+  WaitingRoom waiting_room_;
+  std::vector<Member> members_;               // by rank
+  std::map<std::int64_t, Meeting> meetings_;  // by sequence number; those under way
+  int ranks_done_ = 0;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace gradsync

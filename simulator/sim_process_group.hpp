@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/comm/process_group.hpp"
+#include "simulator/sim_clock.hpp"
+#include "simulator/sim_group.hpp"
+
+namespace gradsync {
+
+/// One simulated rank's end of a SimGroup. Issuing a collective and waiting for it first pay the
+/// clock's debt, so that both happen at the instant that the rank's clock shows.
+///
+/// Failures: kTimeout where a wait (or shutdown) lasted longer than the group's timeout, kDesync on
+/// all ranks when collectives that meet differ, otherwise what `SimGroup::fail` was told. A wait
+/// that nothing can end any more throws no Error: SimGrid finds the deadlock at once and unwinds
+/// the rank's stack with an exception that must not be caught.
+class SimProcessGroup final : public ProcessGroup {
+ public:
+  SimProcessGroup(int rank, SimGroup& group, SimClock& clock,
+                  std::shared_ptr<FlightRecorder> recorder);
+
+  std::string backend_name() const override { return "sim"; }
+  void shutdown() override;
+
+ protected:
+  WorkPtr do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) override;
+  WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
+  WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
+  WorkPtr do_barrier(const CollectiveRecord& record) override;
+
+ private:
+  WorkPtr issue(Tensor input, Tensor output, const CollectiveRecord& record);
+
+  SimGroup* group_;
+  SimClock* clock_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,152 @@
+#pragma once
+
+// The one place that knows how SimGrid 3.32 (Debian 12) and 4.0 (Debian 13) differ. The tests are
+// run with both: 4.0 still compiles most of 3.32's platform calls, and then fails at run time.
+//
+// - Root zone. 3.32: the first zone without a parent. 4.0: it exists already, with full routing.
+// - Zones. 3.32: create_*_zone, then set_parent. 4.0: parent->add_netzone_*.
+// - Gateways. 3.32: arguments of add_route. 4.0: set_gateway of the zone, before add_route.
+// - Leaves of a fat tree. 3.32: a callback gives {netpoint, gateway} and is called at once.
+//   4.0: set_netzone_cb gives the zone and is called when the tree is sealed.
+// - End of a flow. 3.32: Activity::on_completion_cb. 4.0: Comm::on_completion_cb.
+// - Kernel calls. 3.32: <simgrid/simix.hpp>. 4.0: <simgrid/simcall.hpp>.
+// - Time resolution. 3.32: surf/precision. 4.0: precision/timing.
+//
+// Alike in both, and used elsewhere directly: Engine::on_deadlock_cb, Comm::sendto_init, Semaphore,
+// kernel::timer::Timer, this_actor::sleep_for, the --cfg and --log arguments.
+
+#include <simgrid/s4u.hpp>  // first: SimGrid's other headers need what it brings
+
+#include <simgrid/version.h>
+#include <simgrid/kernel/Timer.hpp>
+#if SIMGRID_VERSION >= 40000
+#include <simgrid/simcall.hpp>
+#else
+#include <simgrid/simix.hpp>
+#endif
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gradsync::simgrid_compat {
+
+namespace s4u = simgrid::s4u;
+
+#if SIMGRID_VERSION >= 40000
+inline constexpr const char* kTimeResolutionOption = "precision/timing";
+#else
+inline constexpr const char* kTimeResolutionOption = "surf/precision";
+#endif
+
+/// A switch with what hangs off it. `gateway` is where its traffic from and to other zones passes;
+/// it adds no link of its own.
+struct Zone {
+  s4u::NetZone* zone = nullptr;
+  simgrid::kernel::routing::NetPoint* gateway = nullptr;
+};
+
+/// A star: every member reaches every other through the links of both. `parent` is null for the
+/// outermost zone of the platform.
+inline Zone add_star(s4u::Engine& engine, s4u::NetZone* parent, const std::string& name) {
+  Zone star;
+#if SIMGRID_VERSION >= 40000
+  star.zone = (parent != nullptr ? parent : engine.get_netzone_root())->add_netzone_star(name);
+  star.gateway = star.zone->add_router(name + "-switch");
+  star.zone->set_gateway(star.gateway);
+#else
+  static_cast<void>(engine);
+  star.zone = s4u::create_star_zone(name);
+  if (parent != nullptr) star.zone->set_parent(parent);
+  star.gateway = star.zone->create_router(name + "-switch");
+#endif
+  return star;
+}
+
+inline s4u::Host* add_host(s4u::NetZone* zone, const std::string& name, double flops_per_second) {
+#if SIMGRID_VERSION >= 40000
+  return zone->add_host(name, flops_per_second);
+#else
+  return zone->create_host(name, flops_per_second)->seal();
+#endif
+}
+
+/// A cable: bandwidth and latency apply to each direction by itself.
+inline s4u::SplitDuplexLink* add_cable(s4u::NetZone* zone, const std::string& name,
+                                       double bytes_per_second, double latency_seconds) {
+#if SIMGRID_VERSION >= 40000
+  auto* link = zone->add_split_duplex_link(name, bytes_per_second);
+#else
+  auto* link = zone->create_split_duplex_link(name, bytes_per_second);
+#endif
+  link->set_latency(latency_seconds);
+  link->seal();
+  return link;
+}
+
+/// In `star`: `member` is reached through `cable`.
+inline void plug(s4u::NetZone* star, const s4u::Host* member, s4u::SplitDuplexLink* cable) {
+#if SIMGRID_VERSION >= 40000
+  star->add_route(member, nullptr, {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+#else
+  star->add_route(member->get_netpoint(), nullptr, nullptr, nullptr,
+                  {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+#endif
+}
+inline void plug(s4u::NetZone* star, const Zone& member, s4u::SplitDuplexLink* cable) {
+#if SIMGRID_VERSION >= 40000
+  star->add_route(member.zone, nullptr, {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+#else
+  star->add_route(member.zone->get_netpoint(), nullptr, member.gateway, nullptr,
+                  {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+#endif
+}
+
+/// A fat tree whose cables are all alike. `make_leaf(tree, i)` adds leaf i, a zone, to the tree.
+inline s4u::NetZone* add_fat_tree(
+    s4u::Engine& engine, const std::string& name, const std::vector<unsigned>& down,
+    const std::vector<unsigned>& up, const std::vector<unsigned>& cables, double bytes_per_second,
+    double latency_seconds, const std::function<Zone(s4u::NetZone*, unsigned long)>& make_leaf) {
+  const auto levels = static_cast<unsigned>(down.size());
+#if SIMGRID_VERSION >= 40000
+  auto* tree = engine.get_netzone_root()->add_netzone_fatTree(
+      name, levels, down, up, cables, bytes_per_second, latency_seconds,
+      s4u::Link::SharingPolicy::SPLITDUPLEX);
+  tree->set_netzone_cb([make_leaf](s4u::NetZone* zone, const std::vector<unsigned long>&,
+                                   unsigned long i) { return make_leaf(zone, i).zone; });
+#else
+  static_cast<void>(engine);
+  const s4u::ClusterCallbacks leaves(
+      [make_leaf](s4u::NetZone* zone, const std::vector<unsigned long>&, unsigned long i) {
+        const Zone leaf = make_leaf(zone, i);
+        return std::make_pair(leaf.zone->get_netpoint(), leaf.gateway);
+      });
+  auto* tree =
+      s4u::create_fatTree_zone(name, nullptr, {levels, down, up, cables}, leaves, bytes_per_second,
+                               latency_seconds, s4u::Link::SharingPolicy::SPLITDUPLEX);
+#endif
+  return tree;
+}
+
+inline void start_actor(const std::string& name, s4u::Host* host, unsigned stack_bytes,
+                        const std::function<void()>& code) {
+  s4u::Actor::init(name, host)->set_stacksize(stack_bytes)->start(code);
+}
+
+/// Calls `callback` in the kernel's context whenever a flow that was started there has ended.
+inline void on_flow_completion(const std::function<void(const s4u::Activity&)>& callback) {
+#if SIMGRID_VERSION >= 40000
+  s4u::Comm::on_completion_cb([callback](const s4u::Comm& flow) { callback(flow); });
+#else
+  s4u::Activity::on_completion_cb(callback);
+#endif
+}
+
+/// Runs `code` in the kernel's context, where no actor runs in between; at once if called there.
+template <typename Code>
+void in_kernel(Code&& code) {
+  simgrid::kernel::actor::simcall_answered(std::forward<Code>(code));
+}
+
+}  // namespace gradsync::simgrid_compat

@@ -1,0 +1,149 @@
+#include "simulator/simulation.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/comm/comm_error.hpp"
+#include "simulator/platform.hpp"
+#include "simulator/sim_clock.hpp"
+#include "simulator/sim_engine.hpp"
+#include "simulator/sim_group.hpp"
+#include "simulator/sim_process_group.hpp"
+
+namespace gradsync {
+namespace {
+
+struct SimRank {
+  SimRank(int rank, SimEngine& engine, SimGroup& group, FlopsPerSecond compute_rate,
+          std::size_t flight_recorder_size)
+      : clock(engine, compute_rate),
+        recorder(std::make_shared<FlightRecorder>(flight_recorder_size)),
+        process_group(rank, group, clock, recorder) {
+    report.rank = rank;
+  }
+
+  SimClock clock;
+  std::shared_ptr<FlightRecorder> recorder;
+  SimProcessGroup process_group;
+  RankReport report;
+  bool has_ended = false;
+};
+
+bool uses_flows(Fidelity fidelity, int ranks) {
+  return fidelity == Fidelity::kFlow || (fidelity == Fidelity::kAuto && ranks > kAutoMessageRanks);
+}
+
+std::string describe_fidelity(Fidelity fidelity, int ranks) {
+  const char* chosen = uses_flows(fidelity, ranks) ? "flow" : "message";
+  if (fidelity != Fidelity::kAuto) return fmt::format("fidelity {}", chosen);
+  return fmt::format("fidelity {} (auto: {} ranks; message up to {})", chosen, ranks,
+                     kAutoMessageRanks);
+}
+
+Bytes peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<Bytes>(usage.ru_maxrss) * 1024;
+}
+
+/// Ends a rank's report: what its body has filled in stays.
+void close_report(SimRank& rank, RankState state) {
+  RankReport& report = rank.report;
+  if (report.state == RankState::kRunning) report.state = state;
+  if (report.ended.count() <= 0) report.ended = rank.clock.now();
+  if (report.flight.empty()) report.flight = rank.recorder->snapshot();
+  rank.has_ended = true;
+}
+
+void note_error(RankReport& report, const std::exception& error) {
+  if (!report.error.empty()) return;
+  report.error = error.what();
+  report.error_code = ErrorCode::kInternal;
+  if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_code = known->code();
+  if (const auto* comm = dynamic_cast<const CommError*>(&error)) {
+    report.failed_collective = comm->record();
+  }
+}
+
+/// What the other ranks are told when this one has failed.
+SimGroup::Failure failure_of(const RankReport& report) {
+  const ErrorCode code = report.error_code.value_or(ErrorCode::kInternal);
+  return {code == ErrorCode::kDesync ? code : ErrorCode::kPeerFailed,
+          fmt::format("rank {} failed: {}", report.rank, report.error)};
+}
+
+void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
+               const RankBody& body) {
+  RankWorld world;
+  world.process_group = &rank.process_group;
+  world.clock = &rank.clock;
+  world.device = options.device != nullptr ? options.device : &meta_device();
+  if (rank.report.rank == 0) world.on_step = options.on_step;
+  bool failed = false;
+  try {
+    body(world, rank.report);
+  } catch (const std::exception& error) {
+    note_error(rank.report, error);
+    failed = true;
+  }
+  // Outside the handler: other ranks run while this one sleeps off its debt.
+  rank.clock.settle();
+  close_report(rank, failed ? RankState::kFailed : RankState::kFinished);
+  if (failed) group.fail(failure_of(rank.report));
+}
+
+}  // namespace
+
+RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
+                    const RankBody& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  SimEngine engine;
+  const Platform platform(engine, cluster, ranks);
+  SimGroup::Options group_options;
+  group_options.timeout = options.timeout;
+  group_options.flow_fidelity = uses_flows(options.fidelity, ranks);
+  group_options.communication_threads = options.communication_threads;
+  SimGroup group(engine, platform, ranks, group_options);
+
+  std::vector<std::unique_ptr<SimRank>> members;
+  for (int rank = 0; rank < ranks; ++rank) {
+    members.push_back(std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate,
+                                                options.flight_recorder_size));
+    SimRank& member = *members.back();
+    engine.start_actor(fmt::format("rank-{}", rank), platform.host(rank), options.stack_bytes,
+                       [&] { run_actor(member, group, options, body); });
+  }
+
+  // Reports as they are at a deadlock: unwinding the ranks' stacks afterwards may touch them.
+  std::vector<std::optional<RankReport>> stuck(static_cast<std::size_t>(ranks));
+  engine.run([&] {
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      SimRank& member = *members[rank];
+      if (member.has_ended) continue;
+      member.report.ended = engine.now();
+      member.report.flight = member.recorder->snapshot();
+      stuck[rank] = member.report;
+    }
+  });
+
+  RunOutcome outcome;
+  Seconds end{0};
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    outcome.reports.push_back(stuck[rank] ? std::move(*stuck[rank])
+                                          : std::move(members[rank]->report));
+    end = std::max(end, outcome.reports.back().ended);
+  }
+  outcome.simulated = end;
+  outcome.wall = std::chrono::steady_clock::now() - begin;
+  outcome.peak_rss_bytes = peak_rss_bytes();
+  outcome.notes.push_back(describe_fidelity(options.fidelity, ranks));
+  return outcome;
+}
+
+}  // namespace gradsync

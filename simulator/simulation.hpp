@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "engine/train/rank_main.hpp"
+#include "engine/train/run_result.hpp"
+#include "engine/train/scenario.hpp"
+
+namespace gradsync {
+
+/// Runs a scenario in SimGrid: one actor a rank, each of which runs `run_rank`, in this process.
+///
+/// The outcome has a report for every rank. When nothing can move any more (a deadlock), the run
+/// ends at that simulated instant: ranks that have not ended stay kRunning, with their phase and
+/// their flight records as they were. When a rank ends with an error, the others learn of it at
+/// that instant (kPeerFailed). What the ranks did is in the reports; only what concerns the run as
+/// a whole is thrown: ConfigError for a cluster that does not fit.
+///
+/// One simulation at a time in a process, any number one after the other. The same scenario gives
+/// the same events in the same order and the same simulated times, to the last bit in a fresh
+/// process (SimGrid's clock is never set back: see SimEngine).
+///
+/// `on_step` is called on rank 0's actor after each of its steps; it may be empty.
+RunOutcome run_simulated(const Scenario& scenario,
+                         const std::function<void(const StepRecord&)>& on_step = {});
+
+struct SimulationOptions {
+  /// Room on a replaying rank's stack, and on that of one that computes for real (BLAS).
+  static constexpr std::size_t kReplayStackBytes = 256 * 1024;
+  static constexpr std::size_t kComputeStackBytes = 4 * 1024 * 1024;
+
+  Fidelity fidelity = Fidelity::kAuto;
+  Seconds timeout{30};  ///< of each wait, in simulated time
+  int communication_threads = 1;
+  Device* device = nullptr;  ///< of the ranks' parameters; null: the meta device
+  /// Of each rank's actor, with a guard page below. Only what is used takes memory.
+  std::size_t stack_bytes = kReplayStackBytes;
+  std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
+  std::function<void(const StepRecord&)> on_step;  ///< rank 0's; may be empty
+};
+
+/// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:
+/// the state, the error that it threw, the time at which it ended, the flight record.
+///
+/// A rank waits by switching to another actor on the same thread. It must therefore not wait inside
+/// a catch block or a destructor (the thread's exception state would be shared), and it must let an
+/// exception that is not a std::exception pass.
+using RankBody = std::function<void(const RankWorld&, RankReport&)>;
+
+/// Runs `body` once for each rank on the simulated cluster.
+RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
+                    const RankBody& body);
+
+/// Ranks up to which Fidelity::kAuto simulates every message.
+inline constexpr int kAutoMessageRanks = 16;
+
+}  // namespace gradsync
