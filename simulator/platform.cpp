@@ -37,12 +37,14 @@ void check_fat_tree(const ClusterSpec& cluster, std::int64_t nodes) {
                        cluster.fat_tree_links.size()),
            "");
   }
-  std::int64_t leaves = 1;
-  for (const std::int64_t children : cluster.fat_tree_down) leaves *= children;
-  if (leaves != nodes) {
+  double leaves = 1;  // of a few counts; their product need not fit in an integer
+  for (const std::int64_t children : cluster.fat_tree_down) {
+    leaves *= static_cast<double>(children);
+  }
+  if (leaves < static_cast<double>(nodes)) {
     refuse("/cluster/fat_tree/down",
-           fmt::format("numbers whose product is the number of nodes, {}", nodes),
-           fmt::format("{}", leaves), "");
+           fmt::format("numbers whose product, the tree's leaves, is at least {} nodes", nodes),
+           fmt::format("{:.0f}", leaves), "");
   }
 }
 

@@ -103,7 +103,7 @@ void SimGroup::shutdown(int rank) {
   last.record.label.what = "shutdown";
   last.record.sequence = -1;
   engine_->in_kernel([&] {
-    if (member(rank).is_done) return;
+    if (failure_ || member(rank).is_done) return;
     member(rank).is_done = true;
     if (++ranks_done_ < size()) return;
     for (int other = 0; other < size(); ++other) waiting_room_.wake(other);

@@ -17,7 +17,7 @@ WaitingRoom::Outcome WaitingRoom::wait(int rank, const std::function<bool()>& ov
     seat.timed_out = false;
     ++seat.visits;
     deadlines_.push_back({engine_->now() + timeout_, rank, seat.visits});
-    if (deadlines_.size() == 1) watch();
+    if (deadlines_.size() == 1) watch(engine_->now());
   });
   if (!must_wait) return Outcome::kWoken;
   seat.wakeup->acquire();
@@ -31,13 +31,14 @@ void WaitingRoom::wake(int rank) {
   seat.wakeup->release();
 }
 
-void WaitingRoom::watch() {
+void WaitingRoom::watch(Seconds reached) {
   while (!deadlines_.empty()) {
     const Deadline next = deadlines_.front();
     Seat& seat = seats_[static_cast<std::size_t>(next.rank)];
     const bool still_waiting = seat.waiting && seat.visits == next.visit;
-    if (still_waiting && next.date > engine_->now()) {
-      engine_->set_watchdog(next.date, [this] { watch(); });
+    if (still_waiting && next.date > reached) {
+      // The date itself and not now(), which may be off by a rounding.
+      engine_->set_watchdog(next.date, [this, date = next.date] { watch(date); });
       return;
     }
     deadlines_.pop_front();

@@ -38,7 +38,8 @@ class WaitingRoom {
     int rank;
     std::int64_t visit;
   };
-  void watch();
+  /// Ends the waits whose deadline is at `reached` or before, and sets the watchdog for the next.
+  void watch(Seconds reached);
 
   SimEngine* engine_;
   Seconds timeout_;

@@ -25,15 +25,6 @@ std::vector<RankGroup> by_size(const std::map<std::string, std::vector<int>>& ra
   return groups;
 }
 
-/// What `signature` compares, without making text of it.
-bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b) {
-  const auto fields = [](const CollectiveRecord& r) {
-    return std::tie(r.op, r.reduce_op, r.root, r.elements, r.dtype, r.label.epoch, r.label.step,
-                    r.label.micro_step, r.label.bucket, r.label.what);
-  };
-  return fields(a) == fields(b);
-}
-
 using Key = std::pair<std::string, std::int64_t>;  // group, sequence
 
 /// The lowest key at which some rank's record differs from the first rank's.
