@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -82,7 +85,7 @@ GRADSYNC_DECLARE_CODEC(BytesPerSecond);
 GRADSYNC_DECLARE_CODEC(FlopsPerSecond);
 #undef GRADSYNC_DECLARE_CODEC
 
-/// Names that do not fit `choices` of a plain text, because the member is an enumeration.
+/// An enumeration is a text with the choices of its EnumNames; the row's rule adds nothing.
 template <class E>
 requires std::is_enum_v<E>
 struct Codec<E> {

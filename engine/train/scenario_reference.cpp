@@ -72,7 +72,7 @@ std::string field_table(const Section& section, const std::string& kind) {
   return "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n" + rows;
 }
 
-std::string section_text(const Section& section, const std::string& path, int level) {
+std::string section_text(const Section& section, const std::string& path, std::size_t level) {
   std::string text =
       path.empty() ? "\n## The file\n" : fmt::format("\n{} `{}`\n", std::string(level, '#'), path);
   text += fmt::format("\n{}\n", section.description);

@@ -92,7 +92,8 @@ Section ddp_section() {
       .fields =
           {
               field("bucket_cap_mb", SCENARIO_MEMBER(ddp.bucket_cap_mb), above(0),
-                    "Size at which a bucket is full, in MiB. Where it is given it holds for the first "
+                    "Size at which a bucket is full, in MiB. Where it is given it holds for the "
+                    "first "
                     "bucket too, as in PyTorch 2.",
                     {.examples = {25, 50, 0.5},
                      .default_text = "25, and 1 for the first bucket",
