@@ -39,11 +39,25 @@ struct MultiHeadAttentionParameters {
 Variable multi_head_attention(Graph& graph, const Variable& x,
                               const MultiHeadAttentionParameters& parameters, std::int64_t heads);
 
+/// What torch.nn.BatchNorm1d keeps beside its parameters; changed by each forward pass.
+struct BatchNormState {
+  Tensor running_mean;         ///< [f]
+  Tensor running_variance;     ///< [f]
+  Tensor num_batches_tracked;  ///< int64 scalar
+};
+/// Batch norm in training over all rows of x[..., f], of which there must be at least two: moves
+/// the running moments by `momentum` and counts the batch.
+Variable batch_norm(Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
+                    BatchNormState& state, double momentum = 0.1, double eps = 1e-5);
+
 /// max(x, 0)
 Variable relu(Graph& graph, const Variable& x);
 
 /// a + b, of one shape.
 Variable add(Graph& graph, const Variable& a, const Variable& b);
+
+/// Sum of all elements: a scalar.
+Variable sum(Graph& graph, const Variable& x);
 
 /// Mean over all rows of -log(softmax(logits[..., classes])[target]): a scalar. `targets` [...] is
 /// int64.

@@ -29,6 +29,21 @@ class Add final : public Operation {
   std::vector<Tensor> gradients(Tensor grad_output) override { return {grad_output, grad_output}; }
 };
 
+class Sum final : public Operation {
+ public:
+  Sum(const Graph& graph, const Variable& x) : Operation("Sum", graph, {x.node}), x_(x.data) {}
+
+ protected:
+  std::vector<Tensor> gradients(Tensor grad_output) override {
+    Tensor grad_x = x_.empty_like();
+    grad_x.device().kernels().sum_backward(grad_x, grad_output);
+    return {std::move(grad_x)};
+  }
+
+ private:
+  Tensor x_;
+};
+
 }  // namespace
 
 Variable relu(Graph& graph, const Variable& x) {
@@ -44,6 +59,12 @@ Variable add(Graph& graph, const Variable& a, const Variable& b) {
   Tensor out = a.data.empty_like();
   out.device().kernels().add_forward(out, a.data, b.data);
   return graph.record(std::move(out), std::make_shared<Add>(graph, a, b));
+}
+
+Variable sum(Graph& graph, const Variable& x) {
+  Tensor out = Tensor::empty({}, x.data.dtype(), x.data.device());
+  out.device().kernels().sum_forward(out, x.data);
+  return graph.record(std::move(out), std::make_shared<Sum>(graph, x));
 }
 
 }  // namespace gradsync::ops

@@ -32,6 +32,30 @@ class LayerNorm final : public Operation {
   Tensor x_, weight_, mean_, inverse_deviation_;
 };
 
+/// Parents as for LayerNorm.
+class BatchNorm final : public Operation {
+ public:
+  BatchNorm(const Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
+            Tensor mean, Tensor inverse_deviation)
+      : Operation("BatchNorm", graph, {x.node, weight.node, bias.node}),
+        x_(x.data),
+        weight_(weight.data),
+        mean_(std::move(mean)),
+        inverse_deviation_(std::move(inverse_deviation)) {}
+
+ protected:
+  std::vector<Tensor> gradients(Tensor grad_output) override {
+    Tensor grad_x = gradient_like(0, x_);
+    Tensor grad_weight = weight_.empty_like(), grad_bias = weight_.empty_like();
+    grad_output.device().kernels().batch_norm_backward(grad_x, grad_weight, grad_bias, grad_output,
+                                                       x_, mean_, inverse_deviation_, weight_);
+    return {std::move(grad_x), std::move(grad_weight), std::move(grad_bias)};
+  }
+
+ private:
+  Tensor x_, weight_, mean_, inverse_deviation_;
+};
+
 }  // namespace
 
 Variable layer_norm(Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
@@ -50,6 +74,32 @@ Variable layer_norm(Graph& graph, const Variable& x, const Variable& weight, con
                                       eps);
   return graph.record(std::move(out),
                       std::make_shared<LayerNorm>(graph, x, weight, bias, std::move(mean),
+                                                  std::move(inverse_deviation)));
+}
+
+Variable batch_norm(Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
+                    BatchNormState& state, double momentum, double eps) {
+  const Shape& shape = x.data.shape();
+  const Shape features{shape.empty() ? 0 : shape.back()};
+  if (shape.empty() || weight.data.shape() != features || bias.data.shape() != features ||
+      state.running_mean.shape() != features || state.running_variance.shape() != features) {
+    refuse_inputs("batch_norm", {x.data, weight.data, bias.data, state.running_mean},
+                  "it needs x[..., f] and f weights, biases and running moments");
+  }
+  if (x.data.numel() < 2 * features[0]) {
+    refuse_inputs("batch_norm", {x.data}, "one row has no variance to train with");
+  }
+  Device& device = x.data.device();
+  Tensor out = x.data.empty_like();
+  Tensor mean = weight.data.empty_like(), inverse_deviation = weight.data.empty_like();
+  device.kernels().batch_norm_forward(out, mean, inverse_deviation, state.running_mean,
+                                      state.running_variance, x.data, weight.data, bias.data,
+                                      momentum, eps);
+  Tensor one = state.num_batches_tracked.empty_like();
+  device.fill(one, 1);
+  device.add(state.num_batches_tracked, one);
+  return graph.record(std::move(out),
+                      std::make_shared<BatchNorm>(graph, x, weight, bias, std::move(mean),
                                                   std::move(inverse_deviation)));
 }
 

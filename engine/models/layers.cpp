@@ -20,12 +20,12 @@ double xavier_bound(std::int64_t fan_in, std::int64_t fan_out) {
 }  // namespace
 
 Linear::Linear(ParameterFactory& factory, const std::string& name, std::int64_t in,
-               std::int64_t out)
+               std::int64_t out, bool bias)
     : weight_(factory.uniform(name + ".weight", {out, in}, linear_bound(in))),
-      bias_(factory.uniform(name + ".bias", {out}, linear_bound(in))) {}
+      bias_(bias ? factory.uniform(name + ".bias", {out}, linear_bound(in)) : nullptr) {}
 
 Variable Linear::forward(Graph& graph, const Variable& x) const {
-  return ops::linear(graph, x, graph.leaf(weight_), graph.leaf(bias_));
+  return ops::linear(graph, x, graph.leaf(weight_), bias_ ? graph.leaf(bias_) : Variable{});
 }
 
 Embedding::Embedding(ParameterFactory& factory, const std::string& name, std::int64_t count,
@@ -42,6 +42,18 @@ LayerNorm::LayerNorm(ParameterFactory& factory, const std::string& name, std::in
 
 Variable LayerNorm::forward(Graph& graph, const Variable& x) const {
   return ops::layer_norm(graph, x, graph.leaf(weight_), graph.leaf(bias_));
+}
+
+BatchNorm1d::BatchNorm1d(ParameterFactory& factory, const std::string& name, std::int64_t features)
+    : weight_(factory.constant(name + ".weight", {features}, 1)),
+      bias_(factory.constant(name + ".bias", {features}, 0)),
+      running_mean_(factory.buffer(name + ".running_mean", {features}, 0)),
+      running_var_(factory.buffer(name + ".running_var", {features}, 1)),
+      num_batches_tracked_(factory.buffer(name + ".num_batches_tracked", {}, 0, DType::kInt64)) {}
+
+Variable BatchNorm1d::forward(Graph& graph, const Variable& x) const {
+  ops::BatchNormState state{running_mean_->data, running_var_->data, num_batches_tracked_->data};
+  return ops::batch_norm(graph, x, graph.leaf(weight_), graph.leaf(bias_), state);
 }
 
 MultiHeadAttention::MultiHeadAttention(ParameterFactory& factory, const std::string& name,

@@ -13,10 +13,12 @@ namespace gradsync {
 /// prefix of their parameters ("layers.0.attn"), which are entered in the factory in PyTorch's
 /// order.
 
-/// torch.nn.Linear: weight[out, in] and bias[out], both uniform in +-1/sqrt(in).
+/// torch.nn.Linear: weight[out, in] and, unless it is switched off, bias[out], both uniform in
+/// +-1/sqrt(in).
 class Linear {
  public:
-  Linear(ParameterFactory& factory, const std::string& name, std::int64_t in, std::int64_t out);
+  Linear(ParameterFactory& factory, const std::string& name, std::int64_t in, std::int64_t out,
+         bool bias = true);
   Variable forward(Graph& graph, const Variable& x) const;
 
  private:
@@ -42,6 +44,18 @@ class LayerNorm {
 
  private:
   ParameterPtr weight_, bias_;
+};
+
+/// torch.nn.BatchNorm1d in training mode over all rows of [..., features]: weight 1, bias 0, eps
+/// 1e-5, momentum 0.1; buffers running_mean 0, running_var 1 and num_batches_tracked (int64).
+class BatchNorm1d {
+ public:
+  BatchNorm1d(ParameterFactory& factory, const std::string& name, std::int64_t features);
+  Variable forward(Graph& graph, const Variable& x) const;
+
+ private:
+  ParameterPtr weight_, bias_;
+  BufferPtr running_mean_, running_var_, num_batches_tracked_;
 };
 
 /// torch.nn.MultiheadAttention (batch_first, no mask, no dropout) of a sequence over itself:

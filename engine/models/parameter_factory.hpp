@@ -9,20 +9,27 @@
 
 namespace gradsync {
 
-/// Makes the float32 parameters of a model in registration order and draws their initial values.
+/// Makes the parameters and buffers of a model in registration order and draws initial values.
 /// Parameter k reads stream k of the seed, so its values depend on nothing but the seed, k and its
-/// shape, and are the same on every machine and device. On the meta device nothing is drawn.
+/// shape (rounded once to `dtype`), and are the same on every machine and device. On the meta
+/// device nothing is drawn.
 class ParameterFactory {
  public:
-  ParameterFactory(std::uint64_t seed, Device& device) : seed_(seed), device_(&device) {}
+  ParameterFactory(std::uint64_t seed, Device& device, DType dtype = DType::kFloat32)
+      : seed_(seed), device_(&device), dtype_(dtype) {}
 
-  ParameterPtr constant(std::string name, Shape shape, float value);
+  ParameterPtr constant(std::string name, Shape shape, double value);
   /// Uniform in [-bound, bound).
   ParameterPtr uniform(std::string name, Shape shape, double bound);
   /// Normal with mean 0 and variance 1.
   ParameterPtr normal(std::string name, Shape shape);
 
+  /// State that is not trained: of the parameters' dtype, or of another.
+  BufferPtr buffer(std::string name, Shape shape, double value);
+  BufferPtr buffer(std::string name, Shape shape, double value, DType dtype);
+
   const std::vector<ParameterPtr>& parameters() const noexcept { return parameters_; }
+  const std::vector<BufferPtr>& buffers() const noexcept { return buffers_; }
 
  private:
   ParameterPtr add(std::string name, Tensor data);
@@ -31,7 +38,9 @@ class ParameterFactory {
 
   std::uint64_t seed_;
   Device* device_;
+  DType dtype_;
   std::vector<ParameterPtr> parameters_;
+  std::vector<BufferPtr> buffers_;
 };
 
 }  // namespace gradsync

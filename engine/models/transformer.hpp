@@ -31,7 +31,7 @@ class TransformerModel final : public Model {
   TransformerModel(const TransformerOptions& options, std::uint64_t seed, Device& device);
 
   const std::vector<ParameterPtr>& parameters() const override { return factory_.parameters(); }
-  const std::vector<BufferPtr>& buffers() const override { return buffers_; }
+  const std::vector<BufferPtr>& buffers() const override { return factory_.buffers(); }
 
   /// The mean cross-entropy over all positions (a scalar) and the logits[batch, seq, vocab_size].
   std::vector<Variable> forward(const Batch& batch, Graph& graph) override;
@@ -51,7 +51,6 @@ class TransformerModel final : public Model {
   Embedding embedding_;
   std::vector<Block> blocks_;
   Linear head_;
-  std::vector<BufferPtr> buffers_;
 };
 
 }  // namespace gradsync

@@ -180,13 +180,13 @@ class CpuDevice final : public Device {
   void copy_to_host(std::span<std::byte> dst, const Tensor& src) override {
     require_cpu("copy_to_host", src);
     require_bytes("copy_to_host", src, dst.size());
-    std::memcpy(dst.data(), src.data(), dst.size());
+    std::copy_n(src.data(), dst.size(), dst.data());
   }
 
   void copy_from_host(Tensor& dst, std::span<const std::byte> src) override {
     require_cpu("copy_from_host", dst);
     require_bytes("copy_from_host", dst, src.size());
-    std::memcpy(dst.data(), src.data(), src.size());
+    std::copy_n(src.data(), src.size(), dst.data());
   }
 
  private:

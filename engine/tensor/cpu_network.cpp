@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
+#include <type_traits>
 
 #include "engine/core/error.hpp"
 #include "engine/tensor/cpu_blas.hpp"
@@ -92,12 +94,55 @@ struct AttentionShape {
   std::int64_t seq, width, heads, head_width, count;
 };
 
+bool is_16_bit(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBFloat16;
+}
+
+Tensor cast_to(DType dtype, const Tensor& tensor) {
+  Tensor result = Tensor::empty(tensor.shape(), dtype, tensor.device());
+  result.device().cast(result, tensor);
+  return result;
+}
+
+/// An argument of a kernel as float32: results are rounded back by `finish`, inputs need nothing,
+/// and what is no 16-bit tensor passes through.
+template <typename Argument>
+struct InFloat32 {
+  Argument value;
+  Argument get() { return value; }
+  void finish() {}
+};
+template <>
+struct InFloat32<const Tensor&> {
+  explicit InFloat32(const Tensor& tensor)
+      : wide(is_16_bit(tensor) && tensor.defined() ? cast_to(DType::kFloat32, tensor) : tensor) {}
+  const Tensor& get() { return wide; }
+  void finish() {}
+
+  Tensor wide;
+};
+template <>
+struct InFloat32<Tensor&> {
+  explicit InFloat32(Tensor& tensor)
+      : narrow(tensor), wide(tensor.defined() ? cast_to(DType::kFloat32, tensor) : tensor) {}
+  Tensor& get() { return wide; }
+  void finish() {
+    if (narrow.defined()) narrow.device().cast(narrow, wide);
+  }
+
+  Tensor& narrow;
+  Tensor wide;
+};
+
 class CpuNetwork final : public Kernels {
  public:
   CpuNetwork() { cpu::use_one_blas_thread(); }
 
   void linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
                       const Tensor& bias) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::linear_forward, out, x, weight, bias);
+    }
     with_type(out, "linear", [&](auto tag) {
       using T = decltype(tag);
       const std::int64_t rows = rows_of(x), n = weight.shape().at(0), k = weight.shape().at(1);
@@ -111,6 +156,10 @@ class CpuNetwork final : public Kernels {
 
   void linear_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
                        const Tensor& grad_out, const Tensor& x, const Tensor& weight) override {
+    if (is_16_bit(grad_out)) {
+      return in_float32(&Kernels::linear_backward, grad_x, grad_weight, grad_bias, grad_out, x,
+                        weight);
+    }
     with_type(grad_out, "linear", [&](auto tag) {
       using T = decltype(tag);
       const std::int64_t rows = rows_of(x), n = weight.shape().at(0), k = weight.shape().at(1);
@@ -128,6 +177,9 @@ class CpuNetwork final : public Kernels {
   }
 
   void embedding_forward(Tensor& out, const Tensor& weight, const Tensor& ids) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::embedding_forward, out, weight, ids);
+    }
     with_type(out, "embedding", [&](auto tag) {
       using T = decltype(tag);
       const std::int64_t width = columns_of(weight);
@@ -140,6 +192,9 @@ class CpuNetwork final : public Kernels {
   }
 
   void embedding_backward(Tensor& grad_weight, const Tensor& grad_out, const Tensor& ids) override {
+    if (is_16_bit(grad_weight)) {
+      return in_float32(&Kernels::embedding_backward, grad_weight, grad_out, ids);
+    }
     with_type(grad_weight, "embedding", [&](auto tag) {
       using T = decltype(tag);
       std::fill_n(elements<T>(grad_weight), grad_weight.numel(), T{0});
@@ -150,6 +205,9 @@ class CpuNetwork final : public Kernels {
 
   void attention_forward(Tensor& context, Tensor& probabilities, const Tensor& qkv,
                          std::int64_t heads) override {
+    if (is_16_bit(context)) {
+      return in_float32(&Kernels::attention_forward, context, probabilities, qkv, heads);
+    }
     with_type(context, "attention", [&](auto tag) {
       using T = decltype(tag);
       const AttentionShape s(qkv, heads);
@@ -168,6 +226,10 @@ class CpuNetwork final : public Kernels {
 
   void attention_backward(Tensor& grad_qkv, const Tensor& grad_context, const Tensor& qkv,
                           const Tensor& probabilities, std::int64_t heads) override {
+    if (is_16_bit(grad_qkv)) {
+      return in_float32(&Kernels::attention_backward, grad_qkv, grad_context, qkv, probabilities,
+                        heads);
+    }
     with_type(grad_qkv, "attention", [&](auto tag) {
       using T = decltype(tag);
       const AttentionShape s(qkv, heads);
@@ -194,6 +256,10 @@ class CpuNetwork final : public Kernels {
 
   void layer_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation, const Tensor& x,
                           const Tensor& weight, const Tensor& bias, double eps) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::layer_norm_forward, out, mean, inverse_deviation, x, weight, bias,
+                        eps);
+    }
     with_type(out, "layer_norm", [&](auto tag) {
       using T = decltype(tag);
       cpu::layer_norm(elements<T>(out), elements<T>(mean), elements<T>(inverse_deviation),
@@ -205,6 +271,10 @@ class CpuNetwork final : public Kernels {
   void layer_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
                            const Tensor& grad_out, const Tensor& x, const Tensor& mean,
                            const Tensor& inverse_deviation, const Tensor& weight) override {
+    if (is_16_bit(grad_out)) {
+      return in_float32(&Kernels::layer_norm_backward, grad_x, grad_weight, grad_bias, grad_out, x,
+                        mean, inverse_deviation, weight);
+    }
     with_type(grad_out, "layer_norm", [&](auto tag) {
       using T = decltype(tag);
       cpu::layer_norm_backward(elements<T>(grad_x), elements<T>(grad_weight),
@@ -215,7 +285,44 @@ class CpuNetwork final : public Kernels {
     });
   }
 
+  void batch_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
+                          Tensor& running_mean, Tensor& running_variance, const Tensor& x,
+                          const Tensor& weight, const Tensor& bias, double momentum,
+                          double eps) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::batch_norm_forward, out, mean, inverse_deviation, running_mean,
+                        running_variance, x, weight, bias, momentum, eps);
+    }
+    with_type(out, "batch_norm", [&](auto tag) {
+      using T = decltype(tag);
+      cpu::batch_norm(elements<T>(out), elements<T>(mean), elements<T>(inverse_deviation),
+                      elements<T>(running_mean), elements<T>(running_variance),
+                      elements<const T>(x), elements<const T>(weight), elements<const T>(bias),
+                      static_cast<T>(momentum), static_cast<T>(eps), rows_of(x), columns_of(x));
+    });
+  }
+
+  void batch_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                           const Tensor& grad_out, const Tensor& x, const Tensor& mean,
+                           const Tensor& inverse_deviation, const Tensor& weight) override {
+    if (is_16_bit(grad_out)) {
+      return in_float32(&Kernels::batch_norm_backward, grad_x, grad_weight, grad_bias, grad_out, x,
+                        mean, inverse_deviation, weight);
+    }
+    with_type(grad_out, "batch_norm", [&](auto tag) {
+      using T = decltype(tag);
+      cpu::batch_norm_backward(elements<T>(grad_x), elements<T>(grad_weight),
+                               elements<T>(grad_bias), elements<const T>(grad_out),
+                               elements<const T>(x), elements<const T>(mean),
+                               elements<const T>(inverse_deviation), elements<const T>(weight),
+                               rows_of(x), columns_of(x));
+    });
+  }
+
   void relu_forward(Tensor& out, const Tensor& x) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::relu_forward, out, x);
+    }
     with_type(out, "relu", [&](auto tag) {
       using T = decltype(tag);
       cpu::relu(elements<T>(out), elements<const T>(x), x.numel());
@@ -223,6 +330,9 @@ class CpuNetwork final : public Kernels {
   }
 
   void relu_backward(Tensor& grad_x, const Tensor& grad_out, const Tensor& out) override {
+    if (is_16_bit(grad_x)) {
+      return in_float32(&Kernels::relu_backward, grad_x, grad_out, out);
+    }
     with_type(grad_x, "relu", [&](auto tag) {
       using T = decltype(tag);
       cpu::relu_backward(elements<T>(grad_x), elements<const T>(grad_out), elements<const T>(out),
@@ -231,14 +341,40 @@ class CpuNetwork final : public Kernels {
   }
 
   void add_forward(Tensor& out, const Tensor& a, const Tensor& b) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::add_forward, out, a, b);
+    }
     with_type(out, "add", [&](auto tag) {
       using T = decltype(tag);
       cpu::add_tensors(elements<T>(out), elements<const T>(a), elements<const T>(b), out.numel());
     });
   }
 
+  void sum_forward(Tensor& out, const Tensor& x) override {
+    if (is_16_bit(out)) {
+      return in_float32(&Kernels::sum_forward, out, x);
+    }
+    with_type(out, "sum", [&](auto tag) {
+      using T = decltype(tag);
+      *elements<T>(out) = cpu::sum(elements<const T>(x), x.numel());
+    });
+  }
+
+  void sum_backward(Tensor& grad_x, const Tensor& grad_out) override {
+    if (is_16_bit(grad_x)) {
+      return in_float32(&Kernels::sum_backward, grad_x, grad_out);
+    }
+    with_type(grad_x, "sum", [&](auto tag) {
+      using T = decltype(tag);
+      std::fill_n(elements<T>(grad_x), grad_x.numel(), *elements<const T>(grad_out));
+    });
+  }
+
   void cross_entropy_forward(Tensor& loss, Tensor& log_normalizer, const Tensor& logits,
                              const Tensor& targets) override {
+    if (is_16_bit(loss)) {
+      return in_float32(&Kernels::cross_entropy_forward, loss, log_normalizer, logits, targets);
+    }
     with_type(logits, "cross_entropy", [&](auto tag) {
       using T = decltype(tag);
       const std::int64_t rows = rows_of(logits), classes = columns_of(logits);
@@ -256,6 +392,10 @@ class CpuNetwork final : public Kernels {
 
   void cross_entropy_backward(Tensor& grad_logits, const Tensor& grad_loss, const Tensor& logits,
                               const Tensor& log_normalizer, const Tensor& targets) override {
+    if (is_16_bit(grad_logits)) {
+      return in_float32(&Kernels::cross_entropy_backward, grad_logits, grad_loss, logits,
+                        log_normalizer, targets);
+    }
     with_type(logits, "cross_entropy", [&](auto tag) {
       using T = decltype(tag);
       const std::int64_t rows = rows_of(logits), classes = columns_of(logits);
@@ -264,6 +404,21 @@ class CpuNetwork final : public Kernels {
           targets.span<std::int64_t>().data(), *elements<const T>(grad_loss) / static_cast<T>(rows),
           rows, classes);
     });
+  }
+
+ private:
+  /// Calls a kernel on float32 copies of its 16-bit arguments: one rounding at the end, where
+  /// 16-bit hardware would round in between as well.
+  template <typename... Parameters>
+  void in_float32(void (Kernels::*kernel)(Parameters...),
+                  std::type_identity_t<Parameters>... arguments) {
+    std::tuple<InFloat32<Parameters>...> wide{InFloat32<Parameters>{arguments}...};
+    std::apply(
+        [&](auto&... argument) {
+          (this->*kernel)(argument.get()...);
+          (argument.finish(), ...);
+        },
+        wide);
   }
 };
 

@@ -4,7 +4,8 @@
 
 namespace gradsync {
 
-/// The operations of a network on the CPU, for float32 and float64; products by BLAS.
+/// The operations of a network on the CPU; products by BLAS. float32 and float64 are computed in
+/// their own precision, float16 and bfloat16 in float32 with a rounding of each result.
 Kernels& cpu_network();
 
 }  // namespace gradsync

@@ -180,6 +180,70 @@ struct LayerNormBackward {
   }
 };
 
+struct BatchNorm {
+  template <typename T>
+  GRADSYNC_KERNEL void operator()(T* __restrict out, T* __restrict mean,
+                                  T* __restrict inverse_deviation, T* __restrict running_mean,
+                                  T* __restrict running_variance, const T* __restrict x,
+                                  const T* __restrict weight, const T* __restrict bias, T momentum,
+                                  T eps, std::int64_t rows, std::int64_t columns) const {
+    const auto count = static_cast<T>(rows);
+    SumRows{}(mean, x, rows, columns);
+    for (std::int64_t i = 0; i < columns; ++i) mean[i] /= count;
+    T* const squares = inverse_deviation;  // until the sums are complete
+    std::fill_n(squares, columns, T{0});
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const T centered = x[row * columns + i] - mean[i];
+        squares[i] += centered * centered;
+      }
+    }
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const T unbiased = squares[i] / (count - 1);
+      running_mean[i] += momentum * (mean[i] - running_mean[i]);
+      running_variance[i] += momentum * (unbiased - running_variance[i]);
+      inverse_deviation[i] = 1 / std::sqrt(squares[i] / count + eps);
+    }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const std::int64_t at = row * columns + i;
+        out[at] = (x[at] - mean[i]) * inverse_deviation[i] * weight[i] + bias[i];
+      }
+    }
+  }
+};
+
+/// As for layer norm, with means over the rows: mean(g) = weight grad_bias / rows and
+/// mean(g xhat) = weight grad_weight / rows.
+struct BatchNormBackward {
+  template <typename T>
+  GRADSYNC_KERNEL void operator()(T* __restrict grad_x, T* __restrict grad_weight,
+                                  T* __restrict grad_bias, const T* __restrict grad_out,
+                                  const T* __restrict x, const T* __restrict mean,
+                                  const T* __restrict inverse_deviation, const T* __restrict weight,
+                                  std::int64_t rows, std::int64_t columns) const {
+    const auto count = static_cast<T>(rows);
+    std::fill_n(grad_weight, columns, T{0});
+    std::fill_n(grad_bias, columns, T{0});
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const std::int64_t at = row * columns + i;
+        grad_weight[i] += grad_out[at] * ((x[at] - mean[i]) * inverse_deviation[i]);
+        grad_bias[i] += grad_out[at];
+      }
+    }
+    if (grad_x == nullptr) return;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const std::int64_t at = row * columns + i;
+        const T xhat = (x[at] - mean[i]) * inverse_deviation[i];
+        const T means = (grad_bias[i] + xhat * grad_weight[i]) / count;
+        grad_x[at] = weight[i] * inverse_deviation[i] * (grad_out[at] - means);
+      }
+    }
+  }
+};
+
 struct Relu {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict out, const T* __restrict x,
@@ -210,6 +274,13 @@ struct AddTensors {
   GRADSYNC_KERNEL void operator()(T* __restrict out, const T* __restrict a, const T* __restrict b,
                                   std::int64_t count) const {
     for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+  }
+};
+
+struct Sum {
+  template <typename T>
+  GRADSYNC_KERNEL T operator()(const T* x, std::int64_t count) const {
+    return lane_sum<T>(count, [x](std::int64_t i) { return x[i]; });
   }
 };
 
@@ -285,6 +356,22 @@ void layer_norm_backward(T* grad_x, T* grad_weight, T* grad_bias, const T* grad_
 }
 
 template <typename T>
+void batch_norm(T* out, T* mean, T* inverse_deviation, T* running_mean, T* running_variance,
+                const T* x, const T* weight, const T* bias, T momentum, T eps, std::int64_t rows,
+                std::int64_t columns) {
+  simd::dispatch(BatchNorm{}, out, mean, inverse_deviation, running_mean, running_variance, x,
+                 weight, bias, momentum, eps, rows, columns);
+}
+
+template <typename T>
+void batch_norm_backward(T* grad_x, T* grad_weight, T* grad_bias, const T* grad_out, const T* x,
+                         const T* mean, const T* inverse_deviation, const T* weight,
+                         std::int64_t rows, std::int64_t columns) {
+  simd::dispatch(BatchNormBackward{}, grad_x, grad_weight, grad_bias, grad_out, x, mean,
+                 inverse_deviation, weight, rows, columns);
+}
+
+template <typename T>
 void relu(T* out, const T* x, std::int64_t count) {
   simd::dispatch(Relu{}, out, x, count);
 }
@@ -301,6 +388,11 @@ void relu_backward(T* grad_x, const T* grad_out, const T* out, std::int64_t coun
 template <typename T>
 void add_tensors(T* out, const T* a, const T* b, std::int64_t count) {
   simd::dispatch(AddTensors{}, out, a, b, count);
+}
+
+template <typename T>
+T sum(const T* x, std::int64_t count) {
+  return simd::dispatch(Sum{}, x, count);
 }
 
 template <typename T>
@@ -326,6 +418,11 @@ void cross_entropy_rows_backward(T* grad, const T* logits, const T* log_normaliz
                            std::int64_t);                                                         \
   template void layer_norm_backward(T*, T*, T*, const T*, const T*, const T*, const T*, const T*, \
                                     std::int64_t, std::int64_t);                                  \
+  template void batch_norm(T*, T*, T*, T*, T*, const T*, const T*, const T*, T, T, std::int64_t,  \
+                           std::int64_t);                                                         \
+  template void batch_norm_backward(T*, T*, T*, const T*, const T*, const T*, const T*, const T*, \
+                                    std::int64_t, std::int64_t);                                  \
+  template T sum(const T*, std::int64_t);                                                         \
   template void relu(T*, const T*, std::int64_t);                                                 \
   template void relu_backward(T*, const T*, const T*, std::int64_t);                              \
   template void add_tensors(T*, const T*, const T*, std::int64_t);                                \

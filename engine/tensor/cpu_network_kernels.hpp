@@ -39,12 +39,25 @@ void layer_norm_backward(T* grad_x, T* grad_weight, T* grad_bias, const T* grad_
                          const T* mean, const T* inverse_deviation, const T* weight,
                          std::int64_t rows, std::int64_t columns);
 
+/// Over columns instead of rows; also moves the running moments.
+template <typename T>
+void batch_norm(T* out, T* mean, T* inverse_deviation, T* running_mean, T* running_variance,
+                const T* x, const T* weight, const T* bias, T momentum, T eps, std::int64_t rows,
+                std::int64_t columns);
+template <typename T>
+void batch_norm_backward(T* grad_x, T* grad_weight, T* grad_bias, const T* grad_out, const T* x,
+                         const T* mean, const T* inverse_deviation, const T* weight,
+                         std::int64_t rows, std::int64_t columns);
+
 template <typename T>
 void relu(T* out, const T* x, std::int64_t count);
 template <typename T>
 void relu_backward(T* grad_x, const T* grad_out, const T* out, std::int64_t count);
 template <typename T>
 void add_tensors(T* out, const T* a, const T* b, std::int64_t count);
+
+template <typename T>
+T sum(const T* x, std::int64_t count);
 
 /// log(sum(exp(row))) of each row
 template <typename T>

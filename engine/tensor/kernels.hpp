@@ -48,6 +48,18 @@ class Kernels {
                                    const Tensor& grad_out, const Tensor& x, const Tensor& mean,
                                    const Tensor& inverse_deviation, const Tensor& weight) = 0;
 
+  /// Batch norm in training: out[..., f] = (x - mean) * inverse_deviation * weight + bias with the
+  /// moments of each of the f features over all rows, which are kept for the backward pass. The
+  /// running moments move by `momentum` towards them (the variance without bias, as in PyTorch).
+  /// At least two rows. The gradients of weight and bias are always wanted: grad_x is made of them.
+  virtual void batch_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
+                                  Tensor& running_mean, Tensor& running_variance, const Tensor& x,
+                                  const Tensor& weight, const Tensor& bias, double momentum,
+                                  double eps) = 0;
+  virtual void batch_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                   const Tensor& grad_out, const Tensor& x, const Tensor& mean,
+                                   const Tensor& inverse_deviation, const Tensor& weight) = 0;
+
   /// out = max(x, 0)
   virtual void relu_forward(Tensor& out, const Tensor& x) = 0;
   /// grad_x = grad_out where out > 0, else 0. `grad_x` may be `grad_out`.
@@ -55,6 +67,10 @@ class Kernels {
 
   /// out = a + b
   virtual void add_forward(Tensor& out, const Tensor& a, const Tensor& b) = 0;
+
+  /// out[] = sum of x; grad_x = grad_out everywhere.
+  virtual void sum_forward(Tensor& out, const Tensor& x) = 0;
+  virtual void sum_backward(Tensor& grad_x, const Tensor& grad_out) = 0;
 
   /// loss[] = mean over rows of (log_normalizer - logits[row, target]), where
   /// log_normalizer[...] = log(sum(exp(logits[..., classes]))) is kept for the backward pass. A

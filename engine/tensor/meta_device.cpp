@@ -21,9 +21,14 @@ class MetaKernels final : public Kernels {
   void attention_backward(T&, const T&, const T&, const T&, std::int64_t) override {}
   void layer_norm_forward(T&, T&, T&, const T&, const T&, const T&, double) override {}
   void layer_norm_backward(T&, T&, T&, const T&, const T&, const T&, const T&, const T&) override {}
+  void batch_norm_forward(T&, T&, T&, T&, T&, const T&, const T&, const T&, double,
+                          double) override {}
+  void batch_norm_backward(T&, T&, T&, const T&, const T&, const T&, const T&, const T&) override {}
   void relu_forward(T&, const T&) override {}
   void relu_backward(T&, const T&, const T&) override {}
   void add_forward(T&, const T&, const T&) override {}
+  void sum_forward(T&, const T&) override {}
+  void sum_backward(T&, const T&) override {}
   void cross_entropy_forward(T&, T&, const T&, const T&) override {}
   void cross_entropy_backward(T&, const T&, const T&, const T&, const T&) override {}
 };

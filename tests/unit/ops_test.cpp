@@ -140,6 +140,42 @@ TEST_CASE("gradients of relu and add agree with finite differences") {
                   });
 }
 
+TEST_CASE("gradients of batch_norm agree with finite differences") {
+  check_gradients({random_tensor({3, 4, 5}, 0), random_tensor({5}, 1), random_tensor({5}, 2)},
+                  [](Graph& graph, const auto& in) {
+                    ops::BatchNormState state{Tensor::zeros({5}, DType::kFloat64, cpu_device()),
+                                              Tensor::zeros({5}, DType::kFloat64, cpu_device()),
+                                              Tensor::zeros({}, DType::kInt64, cpu_device())};
+                    return ops::batch_norm(graph, in[0], in[1], in[2], state);
+                  });
+}
+
+TEST_CASE("batch_norm moves the running moments as PyTorch does") {
+  FakeClock clock;
+  Graph graph(clock);
+  const Variable x{Tensor::from<float>({1, 10, 3, 20, 5, 60}, {3, 2}), nullptr};
+  const Variable weight{Tensor::from<float>({1, 2}, {2}), nullptr};
+  const Variable bias{Tensor::from<float>({0, 1}, {2}), nullptr};
+  ops::BatchNormState state{Tensor::from<float>({0, 0}, {2}), Tensor::from<float>({1, 1}, {2}),
+                            Tensor::from<std::int64_t>({7}, {})};
+  const Variable out = ops::batch_norm(graph, x, weight, bias, state);
+  // Means 3 and 30; variances 8/3 and 1400/3, without bias 4 and 700.
+  CHECK(state.running_mean.span<float>()[0] == Approx(0.3));
+  CHECK(state.running_mean.span<float>()[1] == Approx(3));
+  CHECK(state.running_variance.span<float>()[0] == Approx(0.9 + 0.4));
+  CHECK(state.running_variance.span<float>()[1] == Approx(0.9 + 70));
+  CHECK(state.num_batches_tracked.span<std::int64_t>()[0] == 8);
+  CHECK(out.data.span<float>()[0] == Approx(-2 / std::sqrt(8.0 / 3 + 1e-5)));
+  CHECK(out.data.span<float>()[5] == Approx(1 + 2 * 30 / std::sqrt(1400.0 / 3 + 1e-5)));
+  const Variable row{Tensor::from<float>({1, 2}, {1, 2}), nullptr};
+  REQUIRE_THROWS_WITH(ops::batch_norm(graph, row, weight, bias, state), contains("one row"));
+}
+
+TEST_CASE("gradients of sum agree with finite differences") {
+  check_gradients({random_tensor({3, 7}, 0)},
+                  [](Graph& graph, const auto& in) { return ops::sum(graph, in[0]); });
+}
+
 TEST_CASE("gradients of cross_entropy agree with finite differences") {
   const Tensor targets = indices({2, 3}, 11, 0);
   check_gradients({random_tensor({2, 3, 11}, 0)}, [&](Graph& graph, const auto& in) {
@@ -178,6 +214,41 @@ TEST_CASE("float32 operations agree with float64 ones") {
       REQUIRE(narrow[i].span<float>()[j] ==
               Approx(wide[i].span<double>()[j]).epsilon(2e-5).margin(2e-6));
     }
+  }
+}
+
+TEST_CASE("16-bit operations are float32 operations with rounded results") {
+  const DType dtype = GENERATE(DType::kFloat16, DType::kBFloat16);
+  const auto widen = [](const Tensor& tensor) {
+    Tensor wide = Tensor::empty(tensor.shape(), DType::kFloat32, cpu_device());
+    cpu_device().cast(wide, tensor);
+    return wide;
+  };
+  const auto narrow = [dtype](const Tensor& tensor) {
+    Tensor result = Tensor::empty(tensor.shape(), dtype, cpu_device());
+    cpu_device().cast(result, tensor);
+    return result;
+  };
+  const Tensor x = random_tensor({6, 8}, 0, dtype), weight = random_tensor({4, 8}, 1, dtype),
+               bias = random_tensor({4}, 2, dtype);
+  const Tensor seed = random_tensor({6, 4}, 3, dtype);
+  const auto run = [](const std::vector<Tensor>& inputs, const Tensor& gradient) {
+    FakeClock clock;
+    Graph graph(clock);
+    const auto parameters = parameters_of(inputs);
+    std::vector<Variable> in;
+    for (const auto& parameter : parameters) in.push_back(graph.leaf(parameter));
+    const Variable out = ops::linear(graph, in[0], in[1], in[2]);
+    graph.backward({out}, {gradient});
+    return std::vector<Tensor>{out.data, parameters[0]->grad, parameters[1]->grad,
+                               parameters[2]->grad};
+  };
+  const auto half = run({x, weight, bias}, seed);
+  const auto full = run({widen(x), widen(weight), widen(bias)}, widen(seed));
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(half[i].dtype() == dtype);
+    CHECK(same_bits(half[i], narrow(full[i])));
   }
 }
 
