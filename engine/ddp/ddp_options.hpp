@@ -1,9 +1,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/core/pytorch_version.hpp"
 #include "engine/core/units.hpp"
+#include "engine/ddp/bucket_plan.hpp"
 
 namespace gradsync {
 
@@ -13,6 +16,9 @@ struct DdpOptions {
   /// Since 2.4 (pytorch/pytorch#121640) a value given explicitly is the first bucket's cap as well;
   /// before, the first bucket was always 1 MiB.
   std::optional<double> bucket_cap_mb = {};
+  /// PyTorch's dist._DEFAULT_FIRST_BUCKET_BYTES: the first bucket's cap where it has one of its
+  /// own.
+  Bytes first_bucket_bytes = kDefaultFirstBucketBytes;
   /// Gradients are views into the buckets: no copy back, and no second copy in memory.
   bool gradient_as_bucket_view = false;
   /// Walk the graph from the outputs after every forward: parameters that it does not reach count
@@ -21,6 +27,12 @@ struct DdpOptions {
   /// The graph of the first iteration is that of all: parameters may be unused or used several
   /// times without a walk.
   bool static_graph = false;
+  /// Make the buffers those of rank 0 before each forward (in a join, of the highest rank that
+  /// still trains).
+  bool broadcast_buffers = true;
+  /// Names of parameters and buffers that DDP leaves alone: neither broadcast nor reduced
+  /// (PyTorch's _set_params_and_buffers_to_ignore_for_model).
+  std::vector<std::string> params_and_buffers_to_ignore = {};
   PytorchVersion pytorch_version = {};
 };
 

@@ -1,9 +1,10 @@
 #include "engine/ddp/distributed_data_parallel.hpp"
 
-#include <fmt/format.h>
-
-#include "engine/core/error.hpp"
+#include "engine/ddp/control_tensor.hpp"
+#include "engine/ddp/ddp_logging.hpp"
+#include "engine/ddp/join_protocol.hpp"
 #include "engine/ddp/reducer.hpp"
+#include "engine/ddp/replica.hpp"
 #include "engine/ddp/replica_check.hpp"
 #include "engine/ddp/state_broadcast.hpp"
 
@@ -26,55 +27,20 @@ class BackwardBegins final : public Node {
   std::weak_ptr<Reducer> reducer_;
 };
 
-std::vector<ParameterPtr> trainable_parameters(const Model& model, int rank) {
-  std::vector<ParameterPtr> trainable;
-  for (const ParameterPtr& parameter : model.parameters()) {
-    if (parameter->requires_grad()) trainable.push_back(parameter);
-  }
-  if (trainable.empty()) {
-    throw Error(
-        ErrorCode::kMisuse,
-        fmt::format("rank {}: DistributedDataParallel is not needed when a module doesn't have "
-                    "any parameter that requires a gradient",
-                    rank));
-  }
-  return trainable;
-}
-
-/// Everything on which ranks must agree for their collectives to meet.
-std::vector<std::string> describe_replica(const Model& model, const DdpOptions& options) {
-  std::vector<std::string> lines;
-  for (const ParameterPtr& parameter : model.parameters()) {
-    const char* kind = parameter->requires_grad() ? "parameter" : "frozen parameter";
-    lines.push_back(describe_tensor(kind, parameter->name(), parameter->data));
-  }
-  for (const BufferPtr& buffer : model.buffers()) {
-    lines.push_back(describe_tensor("buffer", buffer->name, buffer->data));
-  }
-  const BucketCaps caps = bucket_caps(options);
-  lines.push_back(fmt::format("option find_unused_parameters={}", options.find_unused_parameters));
-  lines.push_back(fmt::format("option static_graph={}", options.static_graph));
-  lines.push_back(fmt::format("bucket caps of {} and {} bytes", caps.first, caps.others));
-  return lines;
-}
-
-std::vector<Tensor> state_of(const Model& model) {
-  std::vector<Tensor> state;
-  for (const ParameterPtr& parameter : model.parameters()) state.push_back(parameter->data);
-  for (const BufferPtr& buffer : model.buffers()) state.push_back(buffer->data);
-  return state;
-}
-
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& group,
                                                  const DdpOptions& options)
     : model_(&model), group_(&group), options_(options) {
-  std::vector<ParameterPtr> trainable = trainable_parameters(model, group.rank());
-  check_replicas(group, trainable, describe_replica(model, options), position_);
-  broadcast_coalesced(group, state_of(model), 0, position_.options(Phase::kInit, "parameters"));
+  Replica replica(model, options, group.rank());
+  check_replicas(group, replica.trainable,
+                 describe_replica(replica, synchronised_buffers(model, options), options),
+                 position_);
+  broadcast_state(0, position_.options(Phase::kInit, "parameters"));
 
-  reducer_ = std::make_shared<Reducer>(std::move(trainable), group, position_, options);
+  reducer_ =
+      std::make_shared<Reducer>(std::move(replica.trainable), group, position_, warnings_, options);
+  logger_ = std::make_unique<DdpLogger>(*reducer_, group, options);
   const auto& parameters = reducer_->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     // Weak: parameters may outlive DDP, and their hooks with them.
@@ -88,13 +54,25 @@ DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& gro
 DistributedDataParallel::~DistributedDataParallel() = default;
 
 std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph& graph) {
-  if (graph.grad_enabled()) {
+  const bool trains = graph.grad_enabled();
+  const bool reduces = trains && require_backward_grad_sync_;
+  if (reduces) {
+    logger_->update(*reducer_);
     reducer_->prepare_for_forward();
-    reducer_->rebuild_buckets();
   }
-  std::vector<Variable> outputs = model_->forward(batch, graph);
-  if (!graph.grad_enabled()) return outputs;
+  if (join_) {
+    next_joined_iteration();
+    join_->announce_forward();
+  }
+  if (trains) reducer_->rebuild_buckets();
+  if (buffers_are_due()) sync_buffers(join_ ? join_->highest_rank(true) : 0);
+  if (join_) join_->announce_backward(reduces);
 
+  std::vector<Variable> outputs = model_->forward(batch, graph);
+
+  require_forward_param_sync_ = reduces;
+  if (trains && !reduces) reducer_->prepare_for_local_backward();
+  if (!reduces) return outputs;
   reducer_->prepare_for_backward(graph, outputs);
   if (reducer_->needs_delayed_reduction()) {
     for (Variable& output : outputs) {
@@ -104,6 +82,83 @@ std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph
     }
   }
   return outputs;
+}
+
+void DistributedDataParallel::set_position(std::int64_t epoch, std::int64_t step,
+                                           std::int64_t micro_step) {
+  if (!join_) position_ = {epoch, step, micro_step};
+}
+
+void DistributedDataParallel::register_comm_hook(CommHook hook, std::string name) {
+  reducer_->set_comm_hook(std::move(hook));
+  logger_->set_comm_hook(name);
+  comm_hook_name_ = std::move(name);
+}
+
+std::vector<Tensor> DistributedDataParallel::buffers() const {
+  std::vector<Tensor> tensors;
+  if (!options_.broadcast_buffers) return tensors;
+  for (const BufferPtr& buffer : synchronised_buffers(*model_, options_)) {
+    tensors.push_back(buffer->data);
+  }
+  return tensors;
+}
+
+void DistributedDataParallel::broadcast_state(int root, const CollectiveOptions& options) {
+  std::vector<Tensor> state;
+  for (const ParameterPtr& parameter : Replica(*model_, options_, group_->rank()).parameters) {
+    state.push_back(parameter->data);
+  }
+  for (Tensor& buffer : buffers()) state.push_back(std::move(buffer));
+  broadcast_coalesced(*group_, state, root, options);
+}
+
+bool DistributedDataParallel::buffers_are_due() const {
+  return require_forward_param_sync_ && !buffers().empty();
+}
+
+void DistributedDataParallel::sync_buffers(int root) {
+  broadcast_coalesced(*group_, buffers(), root, position_.options(Phase::kForward, "buffers"));
+}
+
+// Join
+// -----------------------------------------------------------------------------------------------
+
+void DistributedDataParallel::enter_join(const JoinOptions& options) {
+  join_ = std::make_unique<JoinProtocol>(
+      *group_, position_, control_device(reducer_->parameters().front()->data), options);
+  position_before_join_ = position_;
+  logger_->set_join_uneven_inputs();
+  if (!options.divide_by_initial_world_size) {
+    reducer_->set_divisor([this] { return join_->active_ranks(); });
+  }
+}
+
+void DistributedDataParallel::leave_join() {
+  if (!join_) return;
+  join_.reset();
+  reducer_->set_divisor({});
+  position_ = position_before_join_;
+}
+
+void DistributedDataParallel::next_joined_iteration() {
+  position_ = {position_before_join_.epoch, joined_iterations_++, 0};
+}
+
+bool DistributedDataParallel::shadow_iteration() {
+  next_joined_iteration();
+  if (join_->count_active_ranks() == 0) return false;
+  reducer_->rebuild_buckets();
+  if (buffers_are_due()) sync_buffers(join_->highest_rank(false));
+  const bool reduces = join_->others_reduce();
+  require_forward_param_sync_ = reduces;
+  if (reduces) reducer_->shadow_backward();
+  return true;
+}
+
+void DistributedDataParallel::broadcast_final_state(bool trained_last) {
+  const int root = join_->highest_rank(trained_last);
+  broadcast_state(root, position_.options(Phase::kJoin, "parameters"));
 }
 
 std::vector<BucketInfo> DistributedDataParallel::buckets() const {
@@ -129,6 +184,10 @@ bool DistributedDataParallel::has_rebuilt_buckets() const noexcept {
 
 const IterationTimes& DistributedDataParallel::last_iteration() const noexcept {
   return reducer_->times();
+}
+
+const DdpLoggingData& DistributedDataParallel::logging_data() const noexcept {
+  return logger_->data();
 }
 
 }  // namespace gradsync

@@ -6,14 +6,20 @@
 #include <vector>
 
 #include "engine/comm/process_group.hpp"
+#include "engine/ddp/comm_hook.hpp"
 #include "engine/ddp/ddp_options.hpp"
 #include "engine/ddp/iteration_times.hpp"
 #include "engine/ddp/loop_position.hpp"
+#include "engine/ddp/warnings.hpp"
 #include "engine/models/model.hpp"
 
 namespace gradsync {
 
+class DdpLogger;
+class JoinProtocol;
 class Reducer;
+struct DdpLoggingData;
+struct JoinOptions;
 
 /// A bucket of the reducer as it is now, in launch order.
 struct BucketInfo {
@@ -21,7 +27,7 @@ struct BucketInfo {
   Bytes bytes = 0;
   std::int64_t elements = 0;
   DType dtype = DType::kFloat32;
-  std::vector<std::int64_t> parameter_indices;  ///< among the trainable parameters
+  std::vector<std::int64_t> parameter_indices;  ///< among the parameters that are reduced
   std::vector<std::string> parameters;          ///< their names
 };
 
@@ -46,26 +52,78 @@ class DistributedDataParallel {
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
 
-  /// Runs the model. While gradients are on, the backward pass that follows is synchronised.
+  /// Runs the model. While gradients are on (and outside no_sync) the backward pass that follows is
+  /// synchronised.
   std::vector<Variable> forward(const Batch& batch, Graph& graph);
 
-  /// Where the training loop is; collectives are labelled with it.
-  void set_position(std::int64_t epoch, std::int64_t step, std::int64_t micro_step = 0) {
-    position_ = {epoch, step, micro_step};
-  }
+  /// Where the training loop is; collectives are labelled with it. Without effect inside a Join.
+  void set_position(std::int64_t epoch, std::int64_t step, std::int64_t micro_step = 0);
+
+  /// What to send for a bucket in place of an all-reduce of the means; `name` is for reports. Once,
+  /// before the first backward; on every rank.
+  void register_comm_hook(CommHook hook, std::string name = "custom");
+  const std::string& comm_hook() const noexcept { return comm_hook_name_; }
 
   const DdpOptions& options() const noexcept { return options_; }
   std::vector<BucketInfo> buckets() const;
   bool has_rebuilt_buckets() const noexcept;
   /// Of the last synchronised iteration.
   const IterationTimes& last_iteration() const noexcept;
+  /// What DDP knows of itself, under PyTorch's names (get_ddp_logging_data).
+  const DdpLoggingData& logging_data() const noexcept;
+  /// Things that a user should know, each once, in the order in which they came up.
+  const std::vector<std::string>& warnings() const noexcept { return warnings_.texts(); }
 
  private:
+  friend class Join;
+  friend class NoSyncGuard;
+
+  std::vector<Tensor> buffers() const;
+  void broadcast_state(int root, const CollectiveOptions& options);
+  bool buffers_are_due() const;
+  void sync_buffers(int root);
+
+  // For Join
+  void enter_join(const JoinOptions& options);
+  void leave_join();
+  void next_joined_iteration();
+  /// One iteration of a rank without inputs; false when no rank has any.
+  bool shadow_iteration();
+  void broadcast_final_state(bool trained_last);
+  void warn(const std::string& text) { warnings_.once(text); }
+
   Model* model_;
   ProcessGroup* group_;
   DdpOptions options_;
   LoopPosition position_;
+  Warnings warnings_;
   std::shared_ptr<Reducer> reducer_;  // the parameters' hooks hold it weakly
+  std::unique_ptr<DdpLogger> logger_;
+  std::string comm_hook_name_ = "allreduce";
+
+  bool require_backward_grad_sync_ = true;  // false inside no_sync
+  bool require_forward_param_sync_ = true;  // buffers: false after a forward that did not sync
+
+  std::unique_ptr<JoinProtocol> join_;
+  LoopPosition position_before_join_;
+  std::int64_t joined_iterations_ = 0;  // over all joins; equal on all ranks
+};
+
+/// Gradients stay local and accumulate while it lives (torch's no_sync): what counts is whether
+/// `forward` is called inside. The next backward whose forward was outside reduces the sums.
+class NoSyncGuard {
+ public:
+  explicit NoSyncGuard(DistributedDataParallel& ddp)
+      : ddp_(ddp), before_(ddp.require_backward_grad_sync_) {
+    ddp_.require_backward_grad_sync_ = false;
+  }
+  ~NoSyncGuard() { ddp_.require_backward_grad_sync_ = before_; }
+  NoSyncGuard(const NoSyncGuard&) = delete;
+  NoSyncGuard& operator=(const NoSyncGuard&) = delete;
+
+ private:
+  DistributedDataParallel& ddp_;
+  bool before_;
 };
 
 }  // namespace gradsync

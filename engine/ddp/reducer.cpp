@@ -8,10 +8,11 @@
 namespace gradsync {
 
 Reducer::Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group,
-                 const LoopPosition& position, const DdpOptions& options)
+                 const LoopPosition& position, Warnings& warnings, const DdpOptions& options)
     : parameters_(std::move(parameters)),
       group_(&group),
       position_(&position),
+      warnings_(&warnings),
       options_(options),
       ready_(parameters_.size(), 0) {
   set_layout(initial_assignment());
@@ -31,9 +32,13 @@ void Reducer::prepare_for_forward() {
 
 void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs) {
   times_.backward_compute_start = group_->clock().now();
+  has_prepared_backward_ = true;
   expects_hooks_ = true;
+  local_is_intended_ = false;
   unused_marked_ = false;
   next_bucket_ = 0;
+  divisor_ = 0;
+  ready_order_.clear();
   for (Bucket& bucket : buckets_) bucket.pending = bucket.slots.size();
   std::ranges::fill(ready_, std::uint8_t{0});
   if (graph_recorded_) hooks_left_ = hooks_expected_;
@@ -43,6 +48,12 @@ void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variabl
     unused_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (!reached.contains(parameters_[i].get())) unused_.push_back(i);
+    }
+    if (unused_.empty()) {
+      warnings_->once(
+          "find_unused_parameters is set, but an iteration had none: the walk through the graph "
+          "and "
+          "the buckets that are never rebuilt cost time. Leave it out if this is always so.");
     }
   }
 }
@@ -54,7 +65,17 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
       (expects_hooks_ || options_.pytorch_version >= PytorchVersion{2, 4})) {
     used_->mark(index);
   }
-  if (!expects_hooks_) return;
+  if (!expects_hooks_) {
+    if (!local_is_intended_) {
+      warnings_->once(
+          "a backward pass whose gradients stay local: it follows no forward of its own through "
+          "DDP "
+          "(a second backward of one forward, two forwards before two backwards, or a forward that "
+          "bypassed DDP). Ranks will differ.");
+    }
+    return;
+  }
+  ready_order_.push_back(index);
 
   if (options_.static_graph && !graph_recorded_) {
     if (parameters_[index]->grad.defined()) used_->mark(index);
@@ -86,10 +107,10 @@ void Reducer::mark_ready(std::size_t index, BackwardPass& pass) {
   if (next_bucket_ == buckets_.size()) queue_finalisation(pass);
 }
 
-/// Puts the scaled gradient into its bucket. The two ways of scaling differ in the last bit where
-/// the world size is no power of two; each is what PyTorch does there.
+/// Puts the gradient into its bucket: as it is for a communication hook, else scaled. The two ways
+/// of scaling differ in the last bit where the divisor is no power of two; each is PyTorch's.
 void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
-  divisor_ = group_->size();
+  if (divisor_ == 0) divisor_ = divisor_source_ ? divisor_source_() : group_->size();
   const BucketLocation location = locations_[index];
   Tensor& view = buckets_[location.bucket].slots[location.slot].view;
   Device& device = view.device();
@@ -104,10 +125,14 @@ void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
     throw dtype_changed(place(), parameter.name(), parameter.grad.dtype(), view.dtype());
   }
   if (parameter.grad.aliases(view)) {
-    device.divide(view, divisor_);
+    if (!comm_hook_) device.divide(view, divisor_);
     return;
   }
-  device.scale(view, parameter.grad, 1.0 / divisor_);
+  if (comm_hook_) {
+    device.copy(view, parameter.grad);
+  } else {
+    device.scale(view, parameter.grad, 1.0 / divisor_);
+  }
   if (options_.gradient_as_bucket_view) parameter.grad = view;
 }
 
@@ -121,14 +146,29 @@ void Reducer::launch_ready_buckets() {
 void Reducer::launch(std::size_t index) {
   if (index == 0) times_.backward_comm_start = group_->clock().now();
   Bucket& bucket = buckets_[index];
-  WorkPtr work =
-      group_->allreduce(bucket.gradients, ReduceOp::kSum,
-                        position_->options(Phase::kBackward, "gradients",
-                                           static_cast<std::int32_t>(index), bucket.names));
-  bucket.future = [work = std::move(work), result = bucket.gradients] {
-    work->wait();
-    return result;
-  };
+  bucket.future = start_reduction(bucket, index, bucket.gradients, Phase::kBackward);
+}
+
+BucketFuture Reducer::start_reduction(const Bucket& bucket, std::size_t index,
+                                      const Tensor& gradients, Phase phase) {
+  const CollectiveOptions options =
+      position_->options(phase, "gradients", static_cast<std::int32_t>(index), bucket.names);
+  if (!comm_hook_) {
+    WorkPtr work = group_->allreduce(gradients, ReduceOp::kSum, options);
+    return [work = std::move(work), gradients] {
+      work->wait();
+      return gradients;
+    };
+  }
+  std::vector<Tensor> views;
+  std::vector<ParameterPtr> parameters;
+  for (const BucketSlot& slot : bucket.slots) {
+    views.push_back(gradients.slice(slot.offset, slot.view.shape()));
+    parameters.push_back(parameters_[slot.parameter]);
+  }
+  GradBucket grad_bucket(static_cast<std::int64_t>(index), index + 1 == buckets_.size(), gradients,
+                         std::move(views), std::move(parameters));
+  return comm_hook_(grad_bucket, CommHookContext(*group_, options));
 }
 
 void Reducer::queue_finalisation(BackwardPass& pass) {
@@ -171,6 +211,28 @@ void Reducer::reduce_recorded_graph() {
   launch_ready_buckets();
   finalise();
   graph_recorded_ = true;
+}
+
+void Reducer::set_comm_hook(CommHook hook) {
+  if (comm_hook_) throw hook_registered_twice(place());
+  if (has_prepared_backward_) throw hook_registered_late(place());
+  comm_hook_ = std::move(hook);
+}
+
+void Reducer::shadow_backward() {
+  std::vector<BucketFuture> futures;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    futures.push_back(
+        start_reduction(buckets_[b], b, buckets_[b].gradients.zeros_like(), Phase::kJoin));
+  }
+  for (const BucketFuture& wait : futures) wait();
+  if (dynamic_find_unused()) {
+    used_->shadow(*group_, position_->options(Phase::kJoin, "used parameters"));
+  }
+  // Should this rank be rank 0, its order decides the others' buckets: that of registration.
+  if (should_rebuild() && arrival_.empty()) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) arrival_.push_back(i);
+  }
 }
 
 }  // namespace gradsync

@@ -2,17 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "engine/autograd/graph.hpp"
 #include "engine/ddp/bucket.hpp"
+#include "engine/ddp/comm_hook.hpp"
 #include "engine/ddp/ddp_options.hpp"
 #include "engine/ddp/iteration_times.hpp"
 #include "engine/ddp/loop_position.hpp"
 #include "engine/ddp/reducer_errors.hpp"
 #include "engine/ddp/used_parameters.hpp"
+#include "engine/ddp/warnings.hpp"
 
 namespace gradsync {
 
@@ -31,9 +33,9 @@ namespace gradsync {
 /// Belongs to one rank; not thread-safe.
 class Reducer {
  public:
-  /// `position` labels the collectives; it and `group` must outlive the reducer.
+  /// `position` labels the collectives; it, `group` and `warnings` must outlive the reducer.
   Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group, const LoopPosition& position,
-          const DdpOptions& options);
+          Warnings& warnings, const DdpOptions& options);
 
   const std::vector<ParameterPtr>& parameters() const noexcept { return parameters_; }
 
@@ -45,6 +47,8 @@ class Reducer {
   bool rebuild_buckets();
   /// A forward has ended whose backward will be synchronised.
   void prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs);
+  /// A forward has ended whose backward leaves gradients local, as wanted (no_sync).
+  void prepare_for_local_backward() noexcept { local_is_intended_ = true; }
 
   /// The hook of parameter `index`: its gradient has been accumulated.
   void on_gradient(std::size_t index, BackwardPass& pass);
@@ -54,9 +58,25 @@ class Reducer {
   bool needs_delayed_reduction() const noexcept;
   void reduce_after_backward(BackwardPass& pass);
 
+  /// Decides from now on what is sent for a bucket; DDP divides nothing then. Throws Error(kMisuse)
+  /// if there is a hook already or a backward has been prepared.
+  void set_comm_hook(CommHook hook);
+  /// What gradients are divided by, asked once an iteration when its first gradient is there.
+  /// Without one (an empty function) it is the number of ranks.
+  void set_divisor(std::function<double()> divisor) { divisor_source_ = std::move(divisor); }
+
+  /// What a rank that has no inputs left does while others run backward: takes part in their
+  /// collectives with zeros, and keeps its own order of arrival complete. Returns when they are
+  /// done.
+  void shadow_backward();
+
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
   bool has_rebuilt_buckets() const noexcept { return rebuilt_; }
   const IterationTimes& times() const noexcept { return times_; }
+  /// Parameters in the order of their gradients in the last synchronised backward.
+  const std::vector<std::size_t>& ready_order() const noexcept { return ready_order_; }
+  /// Parameters that the last synchronised backward did not reach, where that is found out.
+  const std::vector<std::size_t>& unused_parameters() const noexcept { return unused_; }
 
  private:
   bool dynamic_find_unused() const noexcept;
@@ -77,6 +97,8 @@ class Reducer {
   void fill_slot(Parameter& parameter, std::size_t index);
   void launch_ready_buckets();
   void launch(std::size_t bucket);
+  BucketFuture start_reduction(const Bucket& bucket, std::size_t index, const Tensor& gradients,
+                               Phase phase);
   void queue_finalisation(BackwardPass& pass);
   void reduce_recorded_graph();
 
@@ -88,6 +110,7 @@ class Reducer {
   std::vector<ParameterPtr> parameters_;
   ProcessGroup* group_;
   const LoopPosition* position_;
+  Warnings* warnings_;
   DdpOptions options_;
 
   std::vector<Bucket> buckets_;
@@ -95,12 +118,18 @@ class Reducer {
   bool rebuilt_ = false;
   std::vector<std::size_t> arrival_;  // parameters in the order of their gradients, for the rebuild
 
+  bool local_is_intended_ = false;   // gradients that come while none are expected
   bool expects_hooks_ = false;       // between prepare_for_backward and the end of its backward
   bool needs_finalise_ = false;      // a gradient is in a bucket that is not finalised
   bool unused_marked_ = false;       // the unused parameters of this backward are marked ready
   std::size_t next_bucket_ = 0;      // to be launched
   std::vector<std::uint8_t> ready_;  // by parameter, in this iteration
-  double divisor_ = 0;               // of this iteration
+  std::vector<std::size_t> ready_order_;
+  std::function<double()> divisor_source_;
+  double divisor_ = 0;  // of this iteration; 0 until it is known
+
+  CommHook comm_hook_;
+  bool has_prepared_backward_ = false;
 
   std::vector<std::size_t> unused_;  // parameters that this backward will not reach
   std::optional<UsedParameters> used_;

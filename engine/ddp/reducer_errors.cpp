@@ -106,4 +106,12 @@ Error wrong_hook_result(const ErrorPlace& place, std::size_t bucket, const Tenso
                                 : "an undefined tensor"));
 }
 
+Error hook_registered_twice(const ErrorPlace& place) {
+  return misuse(place, "register_comm_hook can only be called once.");
+}
+
+Error hook_registered_late(const ErrorPlace& place) {
+  return misuse(place, "register_comm_hook must be called before the first backward pass.");
+}
+
 }  // namespace gradsync

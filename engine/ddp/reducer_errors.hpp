@@ -44,4 +44,7 @@ Error used_without_gradient(const ErrorPlace& place, const std::string& paramete
 Error wrong_hook_result(const ErrorPlace& place, std::size_t bucket, const Tensor& expected,
                         const Tensor& result);
 
+Error hook_registered_twice(const ErrorPlace& place);
+Error hook_registered_late(const ErrorPlace& place);
+
 }  // namespace gradsync

@@ -16,8 +16,8 @@ void UsedParameters::launch(ProcessGroup& group, const CollectiveOptions& option
   work_ = group.allreduce(reduced_, ReduceOp::kSum, options);
 }
 
-void UsedParameters::launch_shadow(ProcessGroup& group, const CollectiveOptions& options) {
-  work_ = group.allreduce(reduced_, ReduceOp::kSum, options);
+void UsedParameters::shadow(ProcessGroup& group, const CollectiveOptions& options) {
+  group.allreduce(reduced_, ReduceOp::kSum, options)->wait();
 }
 
 bool UsedParameters::is_used_anywhere(std::size_t parameter) {

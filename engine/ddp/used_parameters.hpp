@@ -21,8 +21,8 @@ class UsedParameters {
   /// Starts the all-reduce (SUM) of the marks, one int32 a parameter.
   void launch(ProcessGroup& group, const CollectiveOptions& options);
   /// The part of a joined rank in the others' all-reduce: it sends what the last one left, as
-  /// PyTorch does.
-  void launch_shadow(ProcessGroup& group, const CollectiveOptions& options);
+  /// PyTorch does, and takes no notice of the result.
+  void shadow(ProcessGroup& group, const CollectiveOptions& options);
 
   /// Whether any rank used it, after `launch`. Waits for the all-reduce only if this rank did not.
   bool is_used_anywhere(std::size_t parameter);

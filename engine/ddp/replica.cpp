@@ -1,0 +1,77 @@
+#include "engine/ddp/replica.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.hpp"
+#include "engine/ddp/replica_check.hpp"
+
+namespace gradsync {
+namespace {
+
+bool is_ignored(const DdpOptions& options, const std::string& name) {
+  return std::ranges::find(options.params_and_buffers_to_ignore, name) !=
+         options.params_and_buffers_to_ignore.end();
+}
+
+void check_ignored_names(const Model& model, const DdpOptions& options, int rank) {
+  for (const std::string& name : options.params_and_buffers_to_ignore) {
+    const auto has_name = [&](const auto& owner) { return owner == name; };
+    if (std::ranges::any_of(model.parameters(), has_name,
+                            [](const auto& p) { return p->name(); }) ||
+        std::ranges::any_of(model.buffers(), has_name, [](const auto& b) { return b->name; })) {
+      continue;
+    }
+    throw Error(ErrorCode::kMisuse,
+                fmt::format("rank {}: DDP is to ignore {}, but the model has no "
+                            "parameter or buffer of this name",
+                            rank, name));
+  }
+}
+
+}  // namespace
+
+Replica::Replica(const Model& model, const DdpOptions& options, int rank) {
+  check_ignored_names(model, options, rank);
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (is_ignored(options, parameter->name())) continue;
+    parameters.push_back(parameter);
+    if (parameter->requires_grad()) trainable.push_back(parameter);
+  }
+  if (trainable.empty()) {
+    throw Error(ErrorCode::kMisuse,
+                fmt::format("rank {}: DistributedDataParallel is not needed when a module doesn't "
+                            "have any parameter that requires a gradient",
+                            rank));
+  }
+}
+
+std::vector<BufferPtr> synchronised_buffers(const Model& model, const DdpOptions& options) {
+  std::vector<BufferPtr> buffers;
+  for (const BufferPtr& buffer : model.buffers()) {
+    if (!is_ignored(options, buffer->name)) buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+std::vector<std::string> describe_replica(const Replica& replica,
+                                          const std::vector<BufferPtr>& buffers,
+                                          const DdpOptions& options) {
+  std::vector<std::string> lines;
+  for (const ParameterPtr& parameter : replica.parameters) {
+    const char* kind = parameter->requires_grad() ? "parameter" : "frozen parameter";
+    lines.push_back(describe_tensor(kind, parameter->name(), parameter->data));
+  }
+  for (const BufferPtr& buffer : buffers) {
+    lines.push_back(describe_tensor("buffer", buffer->name, buffer->data));
+  }
+  const BucketCaps caps = bucket_caps(options);
+  lines.push_back(fmt::format("option find_unused_parameters={}", options.find_unused_parameters));
+  lines.push_back(fmt::format("option static_graph={}", options.static_graph));
+  lines.push_back(fmt::format("option broadcast_buffers={}", options.broadcast_buffers));
+  lines.push_back(fmt::format("bucket caps of {} and {} bytes", caps.first, caps.others));
+  return lines;
+}
+
+}  // namespace gradsync
