@@ -56,14 +56,15 @@ std::map<std::int64_t, StepOfAllRanks> merge_steps(const std::vector<RankReport>
 /// Over the steps that every rank completed.
 void summarize_steps(RunResult& result, const std::vector<RankReport>& reports) {
   std::vector<double> losses, seconds;
+  bool diverged = false;
   for (const auto& [step, merged] : merge_steps(reports)) {
     if (step >= result.steps_completed) break;
     seconds.push_back(merged.seconds);
     if (merged.losses == 0) continue;
     losses.push_back(merged.loss_sum / static_cast<double>(merged.losses));
-    if (!std::isfinite(losses.back()) && std::isfinite(losses.front()) &&
-        (losses.size() == 1 || std::isfinite(losses[losses.size() - 2]))) {
-      result.notes.push_back(fmt::format("the loss is not finite in step {}", step));
+    if (!std::isfinite(losses.back()) && !diverged) {
+      diverged = true;
+      result.notes.push_back(fmt::format("the loss is not finite from step {} on", step));
     }
   }
   if (!losses.empty()) result.loss = {losses.front(), losses.back(), mean(losses)};
