@@ -24,13 +24,16 @@ struct GlooRankResult {
   RankReport report;
   /// Rank 0 with `gather_reports`: the reports of all ranks, by rank; else empty.
   std::vector<RankReport> all_reports;
-  /// Exit status of this rank's process: 0, or exit_status(*report.error_code).
+  bool terminated = false;  ///< by SIGTERM
+  /// Exit status of this rank's process: 0, exit_status(*report.error_code), or 143 after SIGTERM.
   int exit_status() const;
 };
 
 /// A whole rank on Gloo: store, rendezvous, process group, run_rank on the CPU, shutdown. An error
-/// that ends the rank is in the report, not thrown; the report is written in every case. On SIGTERM
-/// the rank tells the others, writes down what it knows and ends with status 143.
+/// that ends the rank is in the report, not thrown; the report is written in every case.
+///
+/// On SIGTERM the rank tells the others and ends in its next collective; if it does not come to one
+/// within a second, the process writes down what it knows and ends with status 143.
 GlooRankResult run_gloo_rank(const Scenario& scenario, const RankEnvironment& environment,
                              const GlooRankOptions& options);
 

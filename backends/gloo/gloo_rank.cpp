@@ -1,0 +1,121 @@
+#include "backends/gloo/gloo_rank.hpp"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "backends/gloo/gloo_process_group.hpp"
+#include "backends/gloo/termination_watch.hpp"
+#include "backends/store/rank_reports.hpp"
+#include "backends/store/rendezvous.hpp"
+#include "backends/wall_clock.hpp"
+#include "engine/comm/comm_error.hpp"
+#include "engine/train/rank_main.hpp"
+
+namespace gradsync {
+namespace {
+
+/// For what a rank says to the store when its work is over, whether it went well or not.
+constexpr Seconds kFarewell{5};
+
+Bytes peak_rss_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+}
+
+void note_error(RankReport& report, const std::exception& e) {
+  report.state = RankState::kFailed;
+  if (!report.error.empty()) return;  // run_rank has noted it, with more detail
+  const auto* error = dynamic_cast<const Error*>(&e);
+  report.error_code = error == nullptr ? ErrorCode::kInternal : error->code();
+  report.error = e.what();
+}
+
+/// The part of a rank's life in which it has a process group.
+void train(const Scenario& scenario, const RankEnvironment& environment,
+           const GlooRankOptions& options, const JobStore& job, TerminationWatch& termination,
+           RankReport& report) {
+  WallClock clock(share_clock_origin(*job.store, environment.rank, scenario.timeout));
+  GlooProcessGroup::Options group_options;
+  group_options.timeout = scenario.timeout;
+  group_options.threads = static_cast<int>(scenario.gloo.threads);
+  group_options.interface = scenario.gloo.interface;
+  group_options.flight_recorder_size =
+      static_cast<std::size_t>(scenario.output.flight_recorder_size);
+  GlooProcessGroup group(environment, job, clock, group_options);
+  // A rank that is told to end says so and then fails in its next collective, which leaves it a
+  // complete report; only if it does not get there, its last words are the flight recorder's.
+  termination.set([&] { group.abort(ErrorCode::kRankDied, "was ended by signal 15 (Terminated)"); },
+                  [&] {
+                    RankReport last_words;
+                    last_words.rank = environment.rank;
+                    last_words.flight = group.flight_recorder().snapshot();
+                    last_words.peak_rss_bytes = peak_rss_bytes();
+                    if (options.run_directory.empty()) return;
+                    write_report_file(options.run_directory, last_words);
+                  });
+  const std::unique_ptr<TerminationWatch, void (*)(TerminationWatch*)> clear_at_end(
+      &termination, [](TerminationWatch* watch) { watch->clear(); });
+  RankWorld world;
+  world.process_group = &group;
+  world.clock = &clock;
+  world.device = &cpu_device();
+  world.on_step = options.on_step;
+  try {
+    run_rank(scenario, world, report);
+  } catch (const CommError&) {
+    throw;  // the other ranks have it from the group
+  } catch (const Error& e) {
+    group.abort(e.code(), e.what());
+    throw;
+  } catch (const std::exception& e) {
+    group.abort(ErrorCode::kInternal, e.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+int GlooRankResult::exit_status() const {
+  constexpr int kTerminatedStatus = 143;  // 128 + SIGTERM
+  if (terminated) return kTerminatedStatus;
+  return report.error_code ? gradsync::exit_status(*report.error_code) : 0;
+}
+
+GlooRankResult run_gloo_rank(const Scenario& scenario, const RankEnvironment& environment,
+                             const GlooRankOptions& options) {
+  GlooRankResult result;
+  result.report.rank = environment.rank;
+  TerminationWatch termination;
+  JobStore job;
+  try {
+    job = open_job_store(environment, scenario.timeout);
+    join_all_ranks(*job.store, environment.rank, environment.world_size, scenario.timeout);
+    train(scenario, environment, options, job, termination, result.report);
+  } catch (const std::exception& e) {
+    note_error(result.report, e);
+  }
+  result.terminated = termination.terminated();
+  result.report.peak_rss_bytes = peak_rss_bytes();
+  if (!options.run_directory.empty()) write_report_file(options.run_directory, result.report);
+  if (!job.store) return result;
+  try {
+    if (options.gather_reports) {
+      publish_report(*job.store, result.report, kFarewell);
+      if (environment.rank == 0) {
+        result.all_reports = gather_reports(*job.store, environment.world_size, kFarewell);
+      }
+    }
+  } catch (const Error&) {
+    // The store's host is gone, which the report already says; the file is written.
+  }
+  job.connection->close();
+  if (job.server) job.server->wait_until_idle(kFarewell);
+  return result;
+}
+
+}  // namespace gradsync
