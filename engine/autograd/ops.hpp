@@ -9,6 +9,9 @@
 /// k for the product of an m x k and a k x n matrix, forward and backward, on meta tensors too.
 /// Other arithmetic is not charged (the convention of torch.utils.flop_counter).
 ///
+/// Where a variable is taken by value and nothing else holds its tensor (a temporary was passed),
+/// the result takes over its memory.
+///
 /// Inputs of shapes that do not fit throw Error(kMisuse), naming operation and shapes. [...] stands
 /// for any leading dimensions.
 namespace gradsync::ops {
@@ -51,10 +54,10 @@ Variable batch_norm(Graph& graph, const Variable& x, const Variable& weight, con
                     BatchNormState& state, double momentum = 0.1, double eps = 1e-5);
 
 /// max(x, 0)
-Variable relu(Graph& graph, const Variable& x);
+Variable relu(Graph& graph, Variable x);
 
 /// a + b, of one shape.
-Variable add(Graph& graph, const Variable& a, const Variable& b);
+Variable add(Graph& graph, const Variable& a, Variable b);
 
 /// Sum of all elements: a scalar.
 Variable sum(Graph& graph, const Variable& x);

@@ -6,8 +6,8 @@ namespace {
 
 class Relu final : public Operation {
  public:
-  Relu(const Graph& graph, const Variable& x, Tensor out)
-      : Operation("Relu", graph, {x.node}), out_(std::move(out)) {}
+  Relu(const Graph& graph, NodePtr x, Tensor out)
+      : Operation("Relu", graph, {std::move(x)}), out_(std::move(out)) {}
 
  protected:
   std::vector<Tensor> gradients(Tensor grad_output) override {
@@ -22,8 +22,8 @@ class Relu final : public Operation {
 
 class Add final : public Operation {
  public:
-  Add(const Graph& graph, const Variable& a, const Variable& b)
-      : Operation("Add", graph, {a.node, b.node}) {}
+  Add(const Graph& graph, NodePtr a, NodePtr b)
+      : Operation("Add", graph, {std::move(a), std::move(b)}) {}
 
  protected:
   std::vector<Tensor> gradients(Tensor grad_output) override { return {grad_output, grad_output}; }
@@ -46,19 +46,25 @@ class Sum final : public Operation {
 
 }  // namespace
 
-Variable relu(Graph& graph, const Variable& x) {
-  Tensor out = x.data.empty_like();
+Variable relu(Graph& graph, Variable x) {
+  Tensor out = x.data.unique() ? x.data : x.data.empty_like();
   out.device().kernels().relu_forward(out, x.data);
-  return graph.record(out, std::make_shared<Relu>(graph, x, out));
+  return graph.record(out, std::make_shared<Relu>(graph, std::move(x.node), out));
 }
 
-Variable add(Graph& graph, const Variable& a, const Variable& b) {
+Variable add(Graph& graph, const Variable& a, Variable b) {
   if (a.data.shape() != b.data.shape() || a.data.dtype() != b.data.dtype()) {
     refuse_inputs("add", {a.data, b.data}, "it needs two tensors of one shape and dtype");
   }
+  Device& device = a.data.device();
+  auto node = std::make_shared<Add>(graph, a.node, std::move(b.node));
+  if (b.data.unique()) {
+    device.add(b.data, a.data);
+    return graph.record(std::move(b.data), std::move(node));
+  }
   Tensor out = a.data.empty_like();
-  out.device().kernels().add_forward(out, a.data, b.data);
-  return graph.record(std::move(out), std::make_shared<Add>(graph, a, b));
+  device.kernels().add_forward(out, a.data, b.data);
+  return graph.record(std::move(out), std::move(node));
 }
 
 Variable sum(Graph& graph, const Variable& x) {

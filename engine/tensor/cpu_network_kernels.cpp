@@ -69,12 +69,20 @@ GRADSYNC_KERNEL T largest(const T* x, std::int64_t count) {
   return result;
 }
 
+/// Four rows at a time, added in order: a quarter of the loads and stores of the sums.
 struct SumRows {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict out, const T* __restrict x, std::int64_t rows,
                                   std::int64_t columns) const {
     std::fill_n(out, columns, T{0});
-    for (std::int64_t row = 0; row < rows; ++row, x += columns) {
+    std::int64_t row = 0;
+    for (; row + 4 <= rows; row += 4, x += 4 * columns) {
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const T pair = (out[i] + x[i]) + x[i + columns];
+        out[i] = (pair + x[i + 2 * columns]) + x[i + 3 * columns];
+      }
+    }
+    for (; row < rows; ++row, x += columns) {
       for (std::int64_t i = 0; i < columns; ++i) out[i] += x[i];
     }
   }
@@ -244,11 +252,20 @@ struct BatchNormBackward {
   }
 };
 
+/// The loops in place stand alone: the compiler's overlap check would send the general ones to
+/// their scalar version.
 struct Relu {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict out, const T* __restrict x,
                                   std::int64_t count) const {
     for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] < 0 ? T{0} : x[i];  // NaN stays
+  }
+};
+
+struct ReluInPlace {
+  template <typename T>
+  GRADSYNC_KERNEL void operator()(T* x, std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; ++i) x[i] = x[i] < 0 ? T{0} : x[i];
   }
 };
 
@@ -260,7 +277,6 @@ struct ReluBackward {
   }
 };
 
-/// A loop of its own: the compiler's overlap check would send the one above to its scalar version.
 struct ReluBackwardInPlace {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict grad, const T* __restrict out,
@@ -373,7 +389,11 @@ void batch_norm_backward(T* grad_x, T* grad_weight, T* grad_bias, const T* grad_
 
 template <typename T>
 void relu(T* out, const T* x, std::int64_t count) {
-  simd::dispatch(Relu{}, out, x, count);
+  if (out == x) {
+    simd::dispatch(ReluInPlace{}, out, count);
+  } else {
+    simd::dispatch(Relu{}, out, x, count);
+  }
 }
 
 template <typename T>

@@ -60,7 +60,7 @@ class Kernels {
                                    const Tensor& grad_out, const Tensor& x, const Tensor& mean,
                                    const Tensor& inverse_deviation, const Tensor& weight) = 0;
 
-  /// out = max(x, 0)
+  /// out = max(x, 0). `out` may be `x`.
   virtual void relu_forward(Tensor& out, const Tensor& x) = 0;
   /// grad_x = grad_out where out > 0, else 0. `grad_x` may be `grad_out`.
   virtual void relu_backward(Tensor& grad_x, const Tensor& grad_out, const Tensor& out) = 0;

@@ -140,6 +140,24 @@ TEST_CASE("gradients of relu and add agree with finite differences") {
                   });
 }
 
+TEST_CASE("temporaries are overwritten, variables that are still held are not") {
+  check_gradients({random_tensor({3, 5}, 0), random_tensor({5, 5}, 1)},
+                  [](Graph& graph, const auto& in) {
+                    const Variable relued = ops::relu(graph, ops::linear(graph, in[0], in[1], {}));
+                    return ops::add(graph, relued, ops::linear(graph, relued, in[1], {}));
+                  });
+  FakeClock clock;
+  Graph graph(clock);
+  const Variable x{Tensor::from<float>({-1, 2}, {2}), nullptr};
+  const float* const memory = x.data.span<float>().data();
+  const Variable y = ops::add(graph, x, ops::relu(graph, x));
+  CHECK(x.data.span<float>()[0] == -1.0f);
+  CHECK(y.data.span<float>()[0] == -1.0f);
+  CHECK(y.data.span<float>()[1] == 4.0f);
+  CHECK(ops::relu(graph, {x.data.clone(), nullptr}).data.span<float>()[0] == 0.0f);
+  CHECK(y.data.span<float>().data() != memory);
+}
+
 TEST_CASE("gradients of batch_norm agree with finite differences") {
   check_gradients({random_tensor({3, 4, 5}, 0), random_tensor({5}, 1), random_tensor({5}, 2)},
                   [](Graph& graph, const auto& in) {
