@@ -1,0 +1,45 @@
+// The golden hashes of scenarios/determinism-replay*.json do not rest on a run of the engine: here
+// they follow from the definition of the replayed gradients and of SGD.
+
+#include <memory>
+
+#include "engine/models/replay.hpp"
+#include "engine/train/parameter_hash.hpp"
+#include "engine/train/scenario.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace gradsync;
+
+TEST_CASE("golden hashes of the replayed scenarios follow from their definition") {
+  for (const auto& [file, ranks] : {std::pair{"determinism-replay.json", 2},
+                                    {"determinism-replay-3.json", 3},
+                                    {"determinism-replay-4.json", 4}}) {
+    CAPTURE(file);
+    const Scenario s = load_scenario(std::string(GRADSYNC_SOURCE_DIR "/scenarios/") + file);
+    REQUIRE(s.ranks == ranks);
+    REQUIRE(s.optimizer.kind == OptimizerSpec::Kind::kSgd);
+    REQUIRE(s.optimizer.momentum == 0);
+    REQUIRE(s.optimizer.weight_decay == 0);
+    REQUIRE_FALSE(s.train.clip_grad_norm.has_value());
+    const std::int64_t steps = s.expect.steps_completed.value();
+    REQUIRE(steps == s.data.samples / s.ranks / s.train.batch_size);
+
+    const auto profile = std::make_shared<const ModelProfile>(load_profile(s.model.replay.profile));
+    const ReplayModel model(profile, 0, ranks, ReplayOptions{}, cpu_device());
+    bool exact = true;
+    for (std::size_t p = 0; p < model.parameters().size(); ++p) {
+      const std::span<float> values = model.parameters()[p]->data.span<float>();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        double value = values[i];
+        for (std::int64_t step = 0; step < steps; ++step) {
+          value -=
+              s.optimizer.lr * replay_mean_gradient(ranks, step, p, static_cast<std::int64_t>(i));
+          exact = exact && value == static_cast<double>(static_cast<float>(value));
+        }
+        values[i] = static_cast<float>(value);
+      }
+    }
+    CHECK(exact);  // nothing is rounded, so no order of summation can change a bit
+    CHECK(hash_parameters(model.parameters())->hex() == s.expect.parameter_hash.value());
+  }
+}
