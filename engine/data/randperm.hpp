@@ -1,29 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <vector>
 
+#include "engine/core/generator.hpp"
 #include "engine/core/pytorch_version.hpp"
 
 namespace gradsync {
-
-/// PyTorch's CPU generator: MT19937 seeded with the low 32 bits of a 64-bit seed (so seeds that
-/// differ by 2^32 give the same stream).
-class Generator {
- public:
-  explicit Generator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
-
-  std::uint32_t random32() { return static_cast<std::uint32_t>(engine_()); }
-  /// The first of two draws is the high half.
-  std::uint64_t random64() {
-    const std::uint64_t high = random32();
-    return (high << 32) | random32();
-  }
-
- private:
-  std::mt19937 engine_;
-};
 
 /// From this size on, PyTorch 2.7 draws 64 bits a step.
 inline constexpr std::int64_t kRandperm64Threshold = 0xffffffffLL / 20;
