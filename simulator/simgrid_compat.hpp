@@ -131,7 +131,7 @@ inline s4u::NetZone* add_fat_tree(
 
 inline void start_actor(const std::string& name, s4u::Host* host, unsigned stack_bytes,
                         const std::function<void()>& code) {
-  s4u::Actor::init(name, host)->set_stacksize(stack_bytes)->start(code);
+  s4u::Actor::init(name, host)->set_stacksize(stack_bytes / 1024)->start(code);  // in KiB
 }
 
 /// Calls `callback` in the kernel's context whenever a flow that was started there has ended.

@@ -92,6 +92,7 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
     note_error(rank.report, error);
     failed = true;
   }
+  failed = failed || rank.report.state == RankState::kFailed;
   // Outside the handler: other ranks run while this one sleeps off its debt.
   rank.clock.settle();
   close_report(rank, failed ? RankState::kFailed : RankState::kFinished);
