@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "engine/comm/comm_error.hpp"
@@ -26,6 +25,7 @@ struct SimRank {
         recorder(std::make_shared<FlightRecorder>(flight_recorder_size)),
         process_group(rank, group, clock, recorder) {
     report.rank = rank;
+    report.world_size = group.size();
   }
 
   SimClock clock;
@@ -121,24 +121,22 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
                        [&] { run_actor(member, group, options, body); });
   }
 
-  // Reports as they are at a deadlock: unwinding the ranks' stacks afterwards may touch them.
-  std::vector<std::optional<RankReport>> stuck(static_cast<std::size_t>(ranks));
+  Seconds end{0};
   engine.run([&] {
-    for (std::size_t rank = 0; rank < members.size(); ++rank) {
-      SimRank& member = *members[rank];
-      if (member.has_ended) continue;
-      member.report.ended = engine.now();
-      member.report.flight = member.recorder->snapshot();
-      stuck[rank] = member.report;
+    end = engine.now();
+    // What a rank's body does not say itself while its stack is unwound.
+    for (const auto& member : members) {
+      RankReport& report = member->report;
+      if (member->has_ended || report.state != RankState::kRunning) continue;
+      report.ended = engine.now();
+      report.flight = member->recorder->snapshot();
     }
   });
 
   RunOutcome outcome;
-  Seconds end{0};
-  for (std::size_t rank = 0; rank < members.size(); ++rank) {
-    outcome.reports.push_back(stuck[rank] ? std::move(*stuck[rank])
-                                          : std::move(members[rank]->report));
-    end = std::max(end, outcome.reports.back().ended);
+  for (const auto& member : members) {
+    end = std::max(end, member->report.ended);
+    outcome.reports.push_back(std::move(member->report));
   }
   outcome.simulated = end;
   outcome.wall = std::chrono::steady_clock::now() - begin;
