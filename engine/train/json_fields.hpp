@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -46,6 +48,13 @@ class JsonFields {
     const auto& value = at(key);
     if (!value.is_string()) fail(path_of(key), "a string", value);
     out = value.get<std::string>();
+  }
+  void get(const char* key, std::vector<std::string>& out) const {
+    out.clear();
+    for (const auto& element : array(key)) {
+      if (!element.is_string()) fail(path_of(key), "a list of strings", element);
+      out.push_back(element.get<std::string>());
+    }
   }
   void get(const char* key, bool& out) const {
     const auto& value = at(key);

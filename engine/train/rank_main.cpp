@@ -124,6 +124,7 @@ class Training {
   }
 
   void describe_buckets() {
+    report_.comm_hook = ddp_->comm_hook();
     report_.rebuilt_buckets = ddp_->has_rebuilt_buckets();
     report_.buckets.clear();
     for (BucketInfo& bucket : ddp_->buckets()) {
@@ -165,6 +166,8 @@ class Training {
     record.comm_begin = times.backward_comm_start;
     record.comm_end = times.backward_comm_end;
     record.loss = read_loss(outputs.front().data);
+
+    report_.warnings = ddp_->warnings();
 
     keeper_.enter(Phase::kOptimizer);
     update(record);

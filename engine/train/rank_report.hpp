@@ -79,8 +79,9 @@ struct RankReport {
   bool rebuilt_buckets = false;
   std::vector<BucketSummary> buckets;
   std::string comm_hook = "allreduce";
-  std::string final_parameter_hash;  ///< empty where tensors are meta
-  std::vector<StepRecord> steps;     ///< completed ones
+  std::vector<std::string> warnings;  ///< DDP's, each once
+  std::string final_parameter_hash;   ///< empty where tensors are meta
+  std::vector<StepRecord> steps;      ///< completed ones
   /// Every collective of the run that ended, in the order of completion (the flight recorder has
   /// only the last ones); empty for ranks from output.detail_ranks on.
   std::vector<CollectiveRecord> collectives;

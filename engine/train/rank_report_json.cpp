@@ -94,6 +94,7 @@ Json to_json(const RankReport& report, ReportDetail detail) {
       {"rebuilt_buckets", report.rebuilt_buckets},
       {"buckets", std::move(buckets)},
       {"comm_hook", report.comm_hook},
+      {"warnings", report.warnings},
       {"final_parameter_hash", report.final_parameter_hash},
       {"peak_rss_bytes", report.peak_rss_bytes},
       {"steps", std::move(steps)},
@@ -147,6 +148,7 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
                                                    return bucket_from_json(element, lists, path);
                                                  });
   fields.get("comm_hook", report.comm_hook);
+  fields.get("warnings", report.warnings);
   fields.get("final_parameter_hash", report.final_parameter_hash);
   fields.get("peak_rss_bytes", report.peak_rss_bytes);
   report.steps = list_from_json<StepRecord>(fields, "steps", step_from_json);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -124,6 +125,18 @@ void describe_model(RunResult& result, const std::vector<RankReport>& reports) {
   }
 }
 
+/// DDP's warnings, each once with the first rank that gave it.
+void add_warnings(RunResult& result, const std::vector<RankReport>& reports) {
+  std::set<std::string> seen;
+  for (const RankReport& report : reports) {
+    for (const std::string& warning : report.warnings) {
+      if (seen.insert(warning).second) {
+        result.notes.push_back(fmt::format("rank {} warns: {}", report.rank, warning));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const char* to_string(Outcome outcome) noexcept {
@@ -176,6 +189,7 @@ RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
   result.steps_completed = steps_on_every_rank(reports);
   result.parameter_hash = common_hash(reports, result.steps_completed);
   describe_model(result, reports);
+  add_warnings(result, reports);
   summarize_steps(result, reports);
   summarize_times(result, reports);
   return result;

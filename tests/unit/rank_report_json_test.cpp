@@ -60,6 +60,7 @@ RankReport full_report() {
   report.rebuilt_buckets = true;
   report.buckets = {{0, 100, 25, *names}, {1, 4, 1, {"bias"}}};
   report.comm_hook = "fp16_compress";
+  report.warnings = {"one", "two"};
   report.final_parameter_hash = "0123456789abcdef0123456789abcdef";
   StepRecord step;
   step.epoch = 1;
@@ -102,6 +103,7 @@ TEST_CASE("rank report: JSON text and back loses nothing") {
   CHECK(*read.flight[1].parameters == read.buckets[0].parameters);
   CHECK(read.failed_collective->error == "timed out after 2 s");
   CHECK(read.error_code == ErrorCode::kTimeout);
+  CHECK(read.warnings == std::vector<std::string>{"one", "two"});
 }
 
 TEST_CASE("rank report: every key of the JSON is read back") {
@@ -113,9 +115,10 @@ TEST_CASE("rank report: every key of the JSON is read back") {
     return value.is_number_float() || key == "grad_norm" ? Json(77.5) : Json("changed");
   };
   for (const char* key :
-       {"rank", "world_size", "error", "exit_code", "exit_signal", "phase_since", "ended", "steps_completed",
-        "steps_planned", "samples_planned", "dataset_samples", "parameter_tensors", "parameter_count",
-        "parameter_bytes", "comm_hook", "final_parameter_hash", "peak_rss_bytes"}) {
+       {"rank", "world_size", "error", "exit_code", "exit_signal", "phase_since", "ended",
+        "steps_completed", "steps_planned", "samples_planned", "dataset_samples",
+        "parameter_tensors", "parameter_count", "parameter_bytes", "comm_hook",
+        "final_parameter_hash", "peak_rss_bytes"}) {
     Json changed = before;
     changed[key] = changed_value(key, before[key]);
     CAPTURE(key);

@@ -141,6 +141,13 @@ TEST_CASE("result: without steps there are no statistics, and nothing is made up
   CHECK(to_json(result_of(scenario_of(2), {}))["steps_completed"] == 0);
 }
 
+TEST_CASE("result: a warning that all ranks give is one note") {
+  auto reports = two_finished();
+  for (RankReport& report : reports) report.warnings = {"find_unused_parameters found none"};
+  CHECK(result_of(scenario_of(2), reports).notes ==
+        std::vector<std::string>{"a note", "rank 0 warns: find_unused_parameters found none"});
+}
+
 TEST_CASE("result: every outcome has its exit status") {
   CHECK(exit_status(Outcome::kCompleted) == 0);
   CHECK(exit_status(Outcome::kInvalid) == 2);
