@@ -4,6 +4,8 @@
 
 #include "engine/core/version.hpp"
 #include "engine/train/expectations.hpp"
+#include "engine/train/files.hpp"
+#include "engine/train/rank_report_json.hpp"
 #include "engine/train/run_result.hpp"
 #include "engine/train/statistics.hpp"
 #include "tests/support/catch.hpp"
@@ -13,6 +15,7 @@ namespace gradsync {
 namespace {
 
 using test::Approx;
+using test::contains;
 using test::HandMadeRank;
 using Json = nlohmann::ordered_json;
 
@@ -68,6 +71,27 @@ TEST_CASE("result: JSON has the stable keys, in their order") {
   CHECK(json["tool_version"] == version());
   CHECK(json["exit_status"] == 0);
   CHECK(json["notes"] == Json::parse(R"(["a note"])"));
+}
+
+TEST_CASE("result: docs/results.md defines every key") {
+  const std::string page = read_file(std::string(GRADSYNC_SOURCE_DIR) + "/docs/results.md");
+  const auto defined = [&](const std::string& key) {
+    CAPTURE(key);
+    CHECK_THAT(page, contains("`" + key + "`"));
+  };
+  const RunResult hang = result_of(test::uneven_scenario(), test::uneven_reports_simulated());
+  const Json json = to_json(hang);
+  for (const auto& [key, value] : json.items()) {
+    defined(key);
+    if (!value.is_object()) continue;
+    for (const auto& [inner, ignored] : value.items()) defined(inner);
+  }
+  for (const auto& [key, value] : json["diagnosis"]["table"][0].items()) defined(key);
+  for (const auto& [key, value] : json["ddp"]["buckets"][0].items()) defined(key);
+  for (const Json& record : {to_json(test::uneven_reports_simulated()[0])["flight"][0],
+                             to_json(test::uneven_reports_simulated()[0])["steps"][0]}) {
+    for (const auto& [key, value] : record.items()) defined(key);
+  }
 }
 
 TEST_CASE("result: the loss of a step is the mean over ranks") {
