@@ -1,0 +1,120 @@
+"""Draws the cases of the differential tests: combinations of options, the same for a seed."""
+
+import random
+
+STEPS = 10  # optimizer steps of a case
+
+
+def draw(seed: int, count: int) -> list:
+    """`count` cases over worlds 1 to 4 (one rank has less to disagree about, so fewer of those)."""
+    worlds = [1, 2, 3, 4, 2, 3, 4]
+    return [_draw(seed, index, worlds[index % len(worlds)]) for index in range(count)]
+
+
+def _draw(seed: int, index: int, world: int) -> dict:
+    rng = random.Random(f"{seed}/{index}")
+    graph = rng.choice(["fixed", "fixed", "unused", "unused", "static"])
+    uneven = graph != "static" and world > 1 and rng.random() < 0.3
+    # static_graph with no_sync is a known defect of PyTorch (pytorch/pytorch#187732).
+    accumulation_steps = 1 if graph == "static" else rng.choice([1, 1, 1, 2, 3])
+    parameters = [_shape(rng) for _ in range(rng.randint(3, 9))]
+    buffers = [{"shape": [rng.randint(1, 20)], "dtype": rng.choice(["float", "float", "int64"])}
+               for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    case = {
+        "name": f"{index:03}-world{world}-{graph}" + ("-join" if uneven else ""),
+        "world": world,
+        "seed": rng.getrandbits(60),
+        "dtype": rng.choice(["float32", "float32", "float64"]),
+        "model": {
+            "kind": "fed",
+            "parameters": parameters,
+            "buffers": buffers,
+            "uses": [_uses(rng, graph, len(parameters)) for _ in range(world)],
+        },
+        "ddp": {
+            "bucket_cap_mb": rng.choice([None, 0.0005, 0.002, 0.01, 0.05, 1, 25]),
+            "first_bucket_bytes": rng.choice([None, 64, 1000, 5000]),
+            "find_unused_parameters": graph == "unused" or (graph == "static" and rng.random() < 0.3),
+            "static_graph": graph == "static",
+            "gradient_as_bucket_view": rng.random() < 0.5,
+            "broadcast_buffers": rng.random() < 0.7,
+            "comm_hook": rng.choice([None, None, None, "allreduce", "fp16_compress"]),
+            "ignored_parameters": [],
+        },
+        "sampler": {
+            "dataset_size": rng.randint(world * 2, 60),
+            "batch_size": rng.randint(1, 4),
+            "shuffle": rng.random() < 0.7,
+            "seed": rng.choice([0, 42, rng.getrandbits(40)]),
+            "drop_last": rng.random() < 0.3,
+            "set_epoch": rng.random() < 0.7,
+        },
+        "train": {
+            "steps": STEPS,
+            "accumulation_steps": accumulation_steps,
+            "set_to_none": rng.random() < 0.5,
+            "clip": rng.choice([None, _clip(rng), _clip(rng), _clip(rng)]),
+        },
+        "optimizer": _optimizer(rng),
+        "join": _join(rng, world) if uneven else None,
+    }
+    if graph == "fixed" and len(parameters) > 3 and rng.random() < 0.25:
+        case["ddp"]["ignored_parameters"] = [f"body.p{rng.randrange(len(parameters))}"]
+    return case
+
+
+def _shape(rng: random.Random) -> list:
+    """Mostly small; now and then one that alone is larger than a bucket or a segment of the ring."""
+    kind = rng.random()
+    if kind < 0.35:
+        return [rng.randint(1, 64)]
+    if kind < 0.85:
+        return [rng.randint(1, 48), rng.randint(1, 48)]
+    if kind < 0.95:
+        return [rng.randint(2, 6), rng.randint(2, 6), rng.randint(2, 6)]
+    return [rng.randint(150, 600), rng.randint(150, 600)]
+
+
+def _uses(rng: random.Random, graph: str, parameters: int) -> list:
+    """One rank's list of forwards, each the parameters that it uses in order.
+
+    Ranks use parameters in orders of their own, so gradients arrive in different orders.
+    """
+    def order() -> list:
+        if graph == "fixed" or rng.random() < 0.3:
+            used = list(range(parameters))
+        else:
+            used = rng.sample(range(parameters), rng.randint(1, parameters))
+        rng.shuffle(used)
+        if rng.random() < 0.3:  # a shared layer: one parameter twice in a graph
+            used.insert(rng.randrange(len(used) + 1), rng.choice(used))
+        return used
+
+    return [order() for _ in range(rng.randint(1, 3) if graph == "unused" else 1)]
+
+
+def _clip(rng: random.Random) -> dict:
+    return {"max_norm": rng.choice([0.5, 1.0, 1000.0]), "norm_type": rng.choice(["1", "2", "inf"])}
+
+
+def _optimizer(rng: random.Random) -> dict:
+    lr, weight_decay = rng.choice([1e-3, 1e-2, 0.1]), rng.choice([0, 1e-2, 0.1])
+    if rng.random() < 0.5:
+        return {"kind": "adamw", "lr": lr, "weight_decay": weight_decay,
+                "betas": rng.choice([[0.9, 0.999], [0.8, 0.95]]), "eps": rng.choice([1e-8, 1e-6]),
+                "amsgrad": rng.random() < 0.5, "maximize": rng.random() < 0.2}
+    momentum = rng.choice([0, 0.9, 0.5])
+    nesterov = momentum > 0 and rng.random() < 0.5
+    return {"kind": "sgd", "lr": lr, "weight_decay": weight_decay, "momentum": momentum,
+            "nesterov": nesterov, "dampening": 0 if nesterov else rng.choice([0, 0.1]),
+            "maximize": rng.random() < 0.2}
+
+
+def _join(rng: random.Random, world: int) -> dict:
+    steps = [rng.randint(1, STEPS) for _ in range(world)]
+    steps[rng.randrange(world)] = STEPS
+    return {
+        "steps": steps,
+        "divide_by_initial_world_size": rng.random() < 0.5,
+        "throw_on_early_termination": rng.random() < 0.2,
+    }
