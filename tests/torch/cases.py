@@ -17,20 +17,13 @@ def _draw(seed: int, index: int, world: int) -> dict:
     uneven = graph != "static" and world > 1 and rng.random() < 0.3
     # static_graph with no_sync is a known defect of PyTorch (pytorch/pytorch#187732).
     accumulation_steps = 1 if graph == "static" else rng.choice([1, 1, 1, 2, 3])
-    parameters = [_shape(rng) for _ in range(rng.randint(3, 9))]
-    buffers = [{"shape": [rng.randint(1, 20)], "dtype": rng.choice(["float", "float", "int64"])}
-               for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    model = _fed_model(rng, graph, world)
     case = {
         "name": f"{index:03}-world{world}-{graph}" + ("-join" if uneven else ""),
         "world": world,
         "seed": rng.getrandbits(60),
         "dtype": rng.choice(["float32", "float32", "float64"]),
-        "model": {
-            "kind": "fed",
-            "parameters": parameters,
-            "buffers": buffers,
-            "uses": [_uses(rng, graph, len(parameters)) for _ in range(world)],
-        },
+        "model": model,
         "ddp": {
             "bucket_cap_mb": rng.choice([None, 0.0005, 0.002, 0.01, 0.05, 1, 25]),
             "first_bucket_bytes": rng.choice([None, 64, 1000, 5000]),
@@ -58,9 +51,50 @@ def _draw(seed: int, index: int, world: int) -> dict:
         "optimizer": _optimizer(rng),
         "join": _join(rng, world) if uneven else None,
     }
-    if graph == "fixed" and len(parameters) > 3 and rng.random() < 0.25:
-        case["ddp"]["ignored_parameters"] = [f"body.p{rng.randrange(len(parameters))}"]
+    if graph == "fixed" and rng.random() < 0.3:
+        _compute_for_real(rng, case)
+    elif graph == "fixed" and rng.random() < 0.25:
+        ignored = rng.randrange(len(model["parameters"]))
+        case["ddp"]["ignored_parameters"] = [f"body.p{ignored}"]
     return case
+
+
+def _fed_model(rng: random.Random, graph: str, world: int) -> dict:
+    """A model whose gradients are given to both sides (fed_model.py)."""
+    parameters = rng.randint(3, 9)
+    return {
+        "kind": "fed",
+        "parameters": [_shape(rng) for _ in range(parameters)],
+        "buffers": [
+            {"shape": [rng.randint(1, 20)], "dtype": rng.choice(["float", "float", "int64"])}
+            for _ in range(rng.choice([0, 0, 1, 2, 3]))
+        ],
+        "uses": [_uses(rng, graph, parameters) for _ in range(world)],
+    }
+
+
+def _compute_for_real(rng: random.Random, case: dict) -> None:
+    """Makes the case one in which each side's own kernels compute the gradients."""
+    nhead = rng.choice([1, 2, 4])
+    case["name"] += "-transformer"
+    case["dtype"] = "float32"
+    case["model"] = {
+        "kind": "transformer",
+        "vocab_size": rng.randint(10, 60),
+        "d_model": 8 * nhead,
+        "nhead": nhead,
+        "num_layers": rng.randint(1, 2),
+        "dim_feedforward": rng.randint(4, 40),
+        "norm_first": rng.random() < 0.5,
+        "seq_len": rng.randint(3, 12),
+    }
+    # Two roundings of nearly equal numbers to 16 bits can be a unit of 16 bits apart.
+    if case["ddp"]["comm_hook"] == "fp16_compress":
+        case["ddp"]["comm_hook"] = None
+    # The bias of the keys has no effect on the loss. Its gradient is a rounding error, and AdamW
+    # divides by its magnitude: a larger eps keeps such elements where they are.
+    if case["optimizer"]["kind"] == "adamw":
+        case["optimizer"]["eps"] = 1e-4
 
 
 def _shape(rng: random.Random) -> list:

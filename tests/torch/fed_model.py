@@ -40,14 +40,15 @@ class FedModel(torch.nn.Module):
                 value = self._array(buffer["shape"], "buffer", rank, index)
             self.body.register_buffer(f"b{index}", value)
 
-    def forward(self, sample_key: int) -> torch.Tensor:
+    def forward(self, samples: list) -> torch.Tensor:
         self._update_buffers()
+        key = formula.stream(*samples)
         uses = self._uses[self._forwards % len(self._uses)]
         self._forwards += 1
         loss = None
         for position, index in enumerate(uses):
             parameter = self.body.get_parameter(f"p{index}")
-            gradient = self._array(parameter.shape, "gradient", sample_key, index, position)
+            gradient = self._array(parameter.shape, "gradient", key, index, position)
             term = (parameter * gradient).sum()
             loss = term if loss is None else loss + term
         return loss

@@ -14,6 +14,10 @@ std::uint64_t splitmix64(std::uint64_t x) noexcept {
 }  // namespace
 
 std::uint64_t stream(std::initializer_list<std::uint64_t> numbers) noexcept {
+  return stream(std::span(numbers.begin(), numbers.size()));
+}
+
+std::uint64_t stream(std::span<const std::uint64_t> numbers) noexcept {
   std::uint64_t state = 0;
   for (const std::uint64_t number : numbers) state = splitmix64(state + number);
   return state;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 
 #include "engine/tensor/tensor.hpp"
 
@@ -12,6 +13,7 @@ namespace gradsync::torch_tests {
 /// Python.
 
 /// The number of the stream that belongs to a tuple such as (seed, sample, parameter).
+std::uint64_t stream(std::span<const std::uint64_t> numbers) noexcept;
 std::uint64_t stream(std::initializer_list<std::uint64_t> numbers) noexcept;
 
 /// A new CPU tensor of values in [-1, 1), multiples of 2^-23 (kFloat32) or 2^-52 (kFloat64).

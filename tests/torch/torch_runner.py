@@ -9,7 +9,6 @@ than a case, so a process goes through many cases, each with a process group of 
 import contextlib
 import datetime
 import json
-import os
 import pathlib
 import sys
 import time
@@ -20,20 +19,17 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
-import computed_models
-import formula
 from collective_trace import CollectiveTrace, init_one_thread_group
 from fed_model import FedModel
 from results import ResultWriter
+from transformer_model import TransformerModel
 
 _TIMEOUT = datetime.timedelta(seconds=60)
 _DEFAULT_FIRST_BUCKET_BYTES = dist._DEFAULT_FIRST_BUCKET_BYTES
 
 
 def make_model(case: dict, rank: int) -> torch.nn.Module:
-    if case["model"]["kind"] == "fed":
-        return FedModel(case, rank)
-    return computed_models.make(case, rank)
+    return {"fed": FedModel, "transformer": TransformerModel}[case["model"]["kind"]](case, rank)
 
 
 def make_ddp(case: dict, model: torch.nn.Module) -> DistributedDataParallel:
@@ -148,9 +144,10 @@ class Training:
         for micro_step in range(train["accumulation_steps"]):
             last = micro_step == train["accumulation_steps"] - 1
             with contextlib.nullcontext() if last else self._ddp.no_sync():
-                loss = self._ddp(formula.stream(*next(batches)))
+                loss = self._ddp(next(batches))
                 loss.backward()
-            self._losses.append(loss.item())
+            if self._case["model"]["kind"] != "fed":
+                self._losses.append(loss.item())
         for name, parameter in self._model.named_parameters():
             self._note(f"step {self._steps}/gradient of {name}", parameter.grad)
         if train["clip"]:
@@ -179,10 +176,7 @@ class Training:
 
 def main() -> None:
     torch.set_num_threads(1)
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = dist.TCPStore(
-        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world, rank == 0, _TIMEOUT
-    )
+    store, rank, world = next(dist.rendezvous("env://", timeout=_TIMEOUT))
     for path in map(pathlib.Path, sys.argv[1:]):
         case = json.loads(path.read_text())
         init_one_thread_group(dist.PrefixStore(case["name"], store), rank, world, _TIMEOUT)

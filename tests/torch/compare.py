@@ -1,0 +1,95 @@
+"""Holds gradsync's result of a case against PyTorch's, and words the first difference."""
+
+import numpy as np
+
+from results import Result
+
+# Gradients that were given to both sides must agree in every bit after the reduction. What comes
+# after it may differ in the last bits: PyTorch's builds sum a norm in vectors of different widths,
+# and AdamW of 1.13 rounds its first moment in another order than 2.x, whose order gradsync has.
+_NORM_ULPS = 4
+_PARAMETER_ULPS = 8
+# Results of each side's own kernels (matrix products, softmax).
+_COMPUTED_RELATIVE = 1e-5
+
+
+def first_difference(case: dict, ours: Result, theirs: Result) -> "str | None":
+    """None if the results of one rank agree, else a sentence with both values."""
+    for field, what in (
+        ("error", "error"),
+        ("steps_completed", "steps completed"),
+        ("sampler", "sampler's indices"),
+        ("collectives", "collectives"),
+        ("buckets", "buckets"),
+    ):
+        difference = _compare_exactly(what, ours.fields[field], theirs.fields[field])
+        if difference:
+            return difference
+    computed = case["model"]["kind"] != "fed"
+    for key in theirs.arrays:
+        if computed or key.startswith("final/"):
+            bound = _COMPUTED_RELATIVE if computed else _PARAMETER_ULPS * _ulp(case)
+        else:
+            bound = 0.0
+        difference = _compare_array(key, ours.arrays.get(key), theirs.arrays[key], bound)
+        if difference:
+            return difference
+    for field in ("norms", "losses"):
+        bound = _COMPUTED_RELATIVE if computed else _NORM_ULPS * _ulp(case)
+        difference = _compare_array(
+            field, np.array(ours.fields[field]), np.array(theirs.fields[field]), bound
+        )
+        if difference:
+            return difference
+    if ours.arrays.keys() != theirs.arrays.keys():
+        return f"gradsync has arrays that PyTorch has not: {ours.arrays.keys() - theirs.arrays.keys()}"
+    return None
+
+
+def _ulp(case: dict) -> float:
+    return float(np.finfo(case["dtype"]).eps)
+
+
+def _compare_exactly(what: str, ours, theirs) -> "str | None":
+    if ours == theirs:
+        return None
+    if isinstance(ours, list) and isinstance(theirs, list):
+        for position, (mine, other) in enumerate(zip(ours, theirs)):
+            if mine != other:
+                return f"{what}, entry {position}: gradsync {mine}, PyTorch {other}"
+        position = min(len(ours), len(theirs))
+        longer, more = ("gradsync", ours) if len(ours) > position else ("PyTorch", theirs)
+        return f"{what}: only {longer} has entry {position}: {more[position]}"
+    return f"{what}: gradsync {ours!r}, PyTorch {theirs!r}"
+
+
+def _compare_array(key: str, ours, theirs, relative: float) -> "str | None":
+    """Elements may differ by `relative` times the largest magnitude in PyTorch's array."""
+    if ours is None or theirs is None:
+        if ours is theirs:
+            return None
+        return f"{key}: gradsync {_say(ours)}, PyTorch {_say(theirs)}"
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return f"{key}: gradsync {_say(ours)}, PyTorch {_say(theirs)}"
+    if ours.tobytes() == theirs.tobytes():
+        return None
+    with np.errstate(invalid="ignore"):
+        both_nan = np.isnan(ours) & np.isnan(theirs)
+        finite = theirs[np.isfinite(theirs)]
+        largest = float(np.abs(finite).max()) if finite.size else 0.0
+        distance = np.where(both_nan | (ours == theirs), 0.0, np.abs(ours - theirs))
+    too_far = ~(distance <= relative * largest)
+    if relative == 0.0:  # to the bit: -0.0 is not 0.0
+        too_far |= ours.view(f"u{ours.itemsize}") != theirs.view(f"u{ours.itemsize}")
+    if not too_far.any():
+        return None
+    position = int(np.argmax(too_far))
+    return (
+        f"{key}: {int(too_far.sum())} of {ours.size} elements differ, first element {position}: "
+        f"gradsync {ours[position]!r}, PyTorch {theirs[position]!r} (allowed: {relative:g} of the "
+        f"largest, {largest:g})"
+    )
+
+
+def _say(array: "np.ndarray | None") -> str:
+    return "none" if array is None else f"{array.size} elements of {array.dtype}"

@@ -1,0 +1,55 @@
+// gradsync's side of the differential tests: one rank of one case.
+//
+//     RANK=r WORLD_SIZE=w MASTER_ADDR=127.0.0.1 MASTER_PORT=p torch_differential_runner CASE.json
+//
+// Leaves gradsync-R.json and gradsync-R.bin (tests/torch/results.py) beside the case.
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/gloo/gloo_process_group.hpp"
+#include "backends/store/rank_environment.hpp"
+#include "backends/store/rendezvous.hpp"
+#include "backends/wall_clock.hpp"
+#include "tests/torch/result_writer.hpp"
+#include "tests/torch/training.hpp"
+
+namespace {
+
+void run_case(const std::filesystem::path& file) {
+  using namespace gradsync;
+  const nlohmann::json described = nlohmann::json::parse(std::ifstream(file));
+  const RankEnvironment environment = resolve_rank_environment({}).value();
+  GlooProcessGroup::Options options;
+  options.timeout = Seconds{60};
+  options.flight_recorder_size = 1'000'000;  // all of them are compared
+  const JobStore job = open_job_store(environment, options.timeout);
+  WallClock clock;
+  GlooProcessGroup group(environment, job, clock, options);
+
+  torch_tests::ResultWriter writer(file.parent_path() /
+                                   ("gradsync-" + std::to_string(environment.rank)));
+  torch_tests::Training training(described, group, writer);
+  writer.finish(training.run());
+  group.shutdown();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: " << argv[0] << " CASE.json\n";
+    return EXIT_FAILURE;
+  }
+  try {
+    run_case(argv[1]);
+  } catch (const std::exception& error) {
+    std::cerr << argv[0] << ": " << error.what() << '\n';
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}

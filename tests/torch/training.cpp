@@ -1,0 +1,171 @@
+#include "tests/torch/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/core/error.hpp"
+#include "engine/optim/adamw.hpp"
+#include "engine/optim/clip_grad_norm.hpp"
+#include "engine/optim/sgd.hpp"
+#include "tests/torch/fed_model.hpp"
+
+namespace gradsync::torch_tests {
+namespace {
+
+DdpOptions ddp_options(const nlohmann::json& case_) {
+  const auto& described = case_.at("ddp");
+  DdpOptions options;
+  if (!described.at("bucket_cap_mb").is_null())
+    options.bucket_cap_mb = described.at("bucket_cap_mb").get<double>();
+  options.gradient_as_bucket_view = described.at("gradient_as_bucket_view");
+  options.pytorch_version = {case_.at("pytorch_version").at(0), case_.at("pytorch_version").at(1)};
+  return options;
+}
+
+DistributedSampler make_sampler(const nlohmann::json& case_, int rank) {
+  const auto& described = case_.at("sampler");
+  SamplerOptions options;
+  options.shuffle = described.at("shuffle");
+  options.seed = described.at("seed");
+  options.drop_last = described.at("drop_last");
+  return {described.at("dataset_size").get<std::int64_t>(), case_.at("world").get<int>(), rank,
+          options};
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const nlohmann::json& described,
+                                          const std::vector<ParameterPtr>& parameters) {
+  if (described.at("kind") == "adamw") {
+    AdamWOptions options;
+    options.lr = described.at("lr");
+    options.beta1 = described.at("betas").at(0);
+    options.beta2 = described.at("betas").at(1);
+    options.eps = described.at("eps");
+    options.weight_decay = described.at("weight_decay");
+    options.amsgrad = described.at("amsgrad");
+    options.maximize = described.at("maximize");
+    return std::make_unique<AdamW>(parameters, options);
+  }
+  SgdOptions options;
+  options.lr = described.at("lr");
+  options.momentum = described.at("momentum");
+  options.dampening = described.at("dampening");
+  options.weight_decay = described.at("weight_decay");
+  options.nesterov = described.at("nesterov");
+  options.maximize = described.at("maximize");
+  return std::make_unique<Sgd>(parameters, options);
+}
+
+double norm_order(const std::string& text) {
+  return text == "inf" ? INFINITY : std::stod(text);
+}
+
+std::string joined_sizes(const std::vector<BucketInfo>& buckets) {
+  std::vector<Bytes> sizes;
+  for (const BucketInfo& bucket : buckets) sizes.push_back(bucket.bytes);
+  return fmt::format("{}", fmt::join(sizes, ", "));
+}
+
+std::string joined_parameters(const std::vector<BucketInfo>& buckets) {
+  std::vector<std::string> lists;
+  for (const BucketInfo& bucket : buckets)
+    lists.push_back(fmt::format("{}", fmt::join(bucket.parameter_indices, " ")));
+  return fmt::format("{}", fmt::join(lists, ", "));
+}
+
+}  // namespace
+
+Training::Training(const nlohmann::json& described, ProcessGroup& group, ResultWriter& writer)
+    : case_(described),
+      group_(group),
+      writer_(writer),
+      dtype_(parse_dtype(described.at("dtype").get<std::string>())),
+      graph_(group.clock()),
+      model_(std::make_unique<FedModel>(described, group.rank())),
+      sampler_(make_sampler(described, group.rank())) {}
+
+Training::~Training() = default;
+
+nlohmann::json Training::run() {
+  nlohmann::json error;
+  try {
+    ddp_ = std::make_unique<DistributedDataParallel>(*model_, group_, ddp_options(case_));
+    initial_buckets_ = ddp_->buckets();
+    optimizer_ = make_optimizer(case_.at("optimizer"), model_->parameters());
+    train();
+  } catch (const Error& raised) {
+    if (raised.code() != ErrorCode::kMisuse) throw;
+    error = raised.what();
+  }
+  for (const ParameterPtr& parameter : model_->parameters())
+    writer_.array("final/" + parameter->name(), parameter->data, dtype_);
+  for (const BufferPtr& buffer : model_->buffers())
+    writer_.array("final/" + buffer->name, buffer->data, dtype_);
+  return {{"error", error},      {"steps_completed", steps_},
+          {"sampler", orders_},  {"collectives", collectives()},
+          {"norms", norms_},     {"losses", losses_},
+          {"buckets", buckets()}};
+}
+
+void Training::train() {
+  const std::int64_t steps = case_.at("train").at("steps");
+  while (steps_ < steps) step();
+}
+
+void Training::step() {
+  const auto& train = case_.at("train");
+  optimizer_->zero_grad(train.at("set_to_none").get<bool>());
+  const std::int64_t micro_steps = train.at("accumulation_steps");
+  for (std::int64_t micro_step = 0; micro_step < micro_steps; ++micro_step) {
+    ddp_->set_position(0, steps_, micro_step);
+    Batch batch;
+    batch.sample_indices = next_samples();
+    const Variable loss = ddp_->forward(batch, graph_).front();
+    graph_.backward(loss);
+  }
+  for (const ParameterPtr& parameter : model_->parameters()) {
+    writer_.array(fmt::format("step {}/gradient of {}", steps_, parameter->name()), parameter->grad,
+                  dtype_);
+  }
+  if (const auto& clip = train.at("clip"); !clip.is_null()) {
+    norms_.push_back(clip_grad_norm(model_->parameters(), clip.at("max_norm"),
+                                    norm_order(clip.at("norm_type"))));
+  }
+  optimizer_->step();
+  ++steps_;
+}
+
+std::vector<std::int64_t> Training::next_samples() {
+  if (orders_.empty() || next_sample_ == orders_.back().size()) {
+    if (case_.at("sampler").at("set_epoch"))
+      sampler_.set_epoch(static_cast<std::int64_t>(orders_.size()));
+    orders_.push_back(sampler_.indices());
+    next_sample_ = 0;
+  }
+  const auto& order = orders_.back();
+  const std::size_t first = next_sample_;
+  next_sample_ =
+      std::min(order.size(), first + case_.at("sampler").at("batch_size").get<std::size_t>());
+  return {order.begin() + static_cast<std::ptrdiff_t>(first),
+          order.begin() + static_cast<std::ptrdiff_t>(next_sample_)};
+}
+
+nlohmann::json Training::collectives() const {
+  auto list = nlohmann::json::array();
+  for (const CollectiveRecord& record : group_.flight_recorder().snapshot())
+    list.push_back({to_string(record.op), record.elements});
+  return list;
+}
+
+nlohmann::json Training::buckets() const {
+  const bool rebuilt = ddp_->has_rebuilt_buckets();
+  const auto now = ddp_->buckets();
+  return {{"sizes", joined_sizes(initial_buckets_)},
+          {"rebuilt_sizes", rebuilt ? joined_sizes(now) : ""},
+          {"rebuilt_parameters", rebuilt ? joined_parameters(now) : ""}};
+}
+
+}  // namespace gradsync::torch_tests

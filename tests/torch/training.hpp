@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/comm/process_group.hpp"
+#include "engine/data/distributed_sampler.hpp"
+#include "engine/ddp/distributed_data_parallel.hpp"
+#include "engine/models/model.hpp"
+#include "engine/optim/optimizer.hpp"
+#include "tests/torch/result_writer.hpp"
+
+namespace gradsync::torch_tests {
+
+/// The training loop of a case on one rank, with everything noted that is compared: gradsync's side
+/// of tests/torch/torch_runner.py.
+class Training {
+ public:
+  Training(const nlohmann::json& case_, ProcessGroup& group, ResultWriter& writer);
+  ~Training();
+
+  /// The fields of the result. An error that PyTorch has as well (a misuse, an early termination)
+  /// is one of them.
+  nlohmann::json run();
+
+ private:
+  void train();
+  void step();
+  std::vector<std::int64_t> next_samples();
+  nlohmann::json collectives() const;
+  nlohmann::json buckets() const;
+
+  const nlohmann::json& case_;
+  ProcessGroup& group_;
+  ResultWriter& writer_;
+  DType dtype_;
+  Graph graph_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<DistributedDataParallel> ddp_;
+  std::unique_ptr<Optimizer> optimizer_;
+  DistributedSampler sampler_;
+  std::vector<std::vector<std::int64_t>> orders_;  // the sampler's, by epoch
+  std::size_t next_sample_ = 0;                    // in the last of them
+  std::vector<BucketInfo> initial_buckets_;
+  std::vector<double> norms_;
+  std::vector<double> losses_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace gradsync::torch_tests
