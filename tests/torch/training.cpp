@@ -12,9 +12,15 @@
 #include "engine/optim/clip_grad_norm.hpp"
 #include "engine/optim/sgd.hpp"
 #include "tests/torch/fed_model.hpp"
+#include "tests/torch/transformer_model.hpp"
 
 namespace gradsync::torch_tests {
 namespace {
+
+std::unique_ptr<Model> make_model(const nlohmann::json& case_, int rank) {
+  if (case_.at("model").at("kind") == "fed") return std::make_unique<FedModel>(case_, rank);
+  return std::make_unique<CaseTransformer>(case_, rank);
+}
 
 DdpOptions ddp_options(const nlohmann::json& case_) {
   const auto& described = case_.at("ddp");
@@ -84,7 +90,7 @@ Training::Training(const nlohmann::json& described, ProcessGroup& group, ResultW
       writer_(writer),
       dtype_(parse_dtype(described.at("dtype").get<std::string>())),
       graph_(group.clock()),
-      model_(std::make_unique<FedModel>(described, group.rank())),
+      model_(make_model(described, group.rank())),
       sampler_(make_sampler(described, group.rank())) {}
 
 Training::~Training() = default;
@@ -125,6 +131,7 @@ void Training::step() {
     batch.sample_indices = next_samples();
     const Variable loss = ddp_->forward(batch, graph_).front();
     graph_.backward(loss);
+    if (case_.at("model").at("kind") != "fed") losses_.push_back(loss.data.span<float>().front());
   }
   for (const ParameterPtr& parameter : model_->parameters()) {
     writer_.array(fmt::format("step {}/gradient of {}", steps_, parameter->name()), parameter->grad,
