@@ -4,6 +4,7 @@
 option(GRADSYNC_WITH_GLOO "Build the Gloo backend (real collectives on CPUs)" ON)
 option(GRADSYNC_WITH_SIMGRID "Build the simulator (SimGrid)" ON)
 option(GRADSYNC_BUILD_TESTS "Build the tests (Catch2)" ON)
+option(GRADSYNC_WITH_TORCH_TESTS "Register the tests against a PyTorch installed here" OFF)
 set(GRADSYNC_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
 # Warnings are errors where the compiler is one that the code is tested with. Elsewhere, the new
