@@ -28,7 +28,8 @@ struct DdpOptions {
   /// times without a walk.
   bool static_graph = false;
   /// Make the buffers those of rank 0 before each forward (in a join, of the highest rank that
-  /// still trains).
+  /// still trains). Since 2.1 (pytorch/pytorch#100729) without it buffers are not broadcast at
+  /// construction and at the end of a join either.
   bool broadcast_buffers = true;
   /// Names of parameters and buffers that DDP leaves alone: neither broadcast nor reduced
   /// (PyTorch's _set_params_and_buffers_to_ignore_for_model).

@@ -97,7 +97,6 @@ void DistributedDataParallel::register_comm_hook(CommHook hook, std::string name
 
 std::vector<Tensor> DistributedDataParallel::buffers() const {
   std::vector<Tensor> tensors;
-  if (!options_.broadcast_buffers) return tensors;
   for (const BufferPtr& buffer : synchronised_buffers(*model_, options_)) {
     tensors.push_back(buffer->data);
   }
@@ -109,12 +108,15 @@ void DistributedDataParallel::broadcast_state(int root, const CollectiveOptions&
   for (const ParameterPtr& parameter : Replica(*model_, options_, group_->rank()).parameters) {
     state.push_back(parameter->data);
   }
-  for (Tensor& buffer : buffers()) state.push_back(std::move(buffer));
+  // Before 2.1 (pytorch/pytorch#100729) broadcast_buffers spoke of the forwards alone.
+  if (options_.broadcast_buffers || options_.pytorch_version < PytorchVersion{2, 1}) {
+    for (Tensor& buffer : buffers()) state.push_back(std::move(buffer));
+  }
   broadcast_coalesced(*group_, state, root, options);
 }
 
 bool DistributedDataParallel::buffers_are_due() const {
-  return require_forward_param_sync_ && !buffers().empty();
+  return require_forward_param_sync_ && options_.broadcast_buffers && !buffers().empty();
 }
 
 void DistributedDataParallel::sync_buffers(int root) {

@@ -13,17 +13,32 @@ _PARAMETER_ULPS = 8
 # Results of each side's own kernels (matrix products, softmax).
 _COMPUTED_RELATIVE = 1e-5
 
+# Those of get_ddp_logging_data that are no times and not the environment's.
+_LOGGING_FIELDS = (
+    "broadcast_buffers", "bucket_cap_bytes", "bucket_sizes", "comm_hook", "dtypes",
+    "find_unused_parameters", "gradient_as_bucket_view", "has_rebuilt_buckets", "iteration",
+    "join_uneven_inputs", "num_parameter_tensors", "prev_iteration_grad_ready_order_indices",
+    "rank", "rebuilt_bucket_sizes", "rebuilt_per_bucket_param_indices", "static_graph",
+    "total_parameter_size_bytes", "unused_parameter_size", "world_size",
+)  # fmt: skip
+
 
 def first_difference(case: dict, ours: Result, theirs: Result) -> "str | None":
     """None if the results of one rank agree, else a sentence with both values."""
+    ours_failed, theirs_failed = (side.fields["error"] is not None for side in (ours, theirs))
+    if ours_failed != theirs_failed:
+        return f"error: gradsync {ours.fields['error']!r}, PyTorch {theirs.fields['error']!r}"
     for field, what in (
-        ("error", "error"),
         ("steps_completed", "steps completed"),
         ("sampler", "sampler's indices"),
         ("collectives", "collectives"),
-        ("buckets", "buckets"),
     ):
         difference = _compare_exactly(what, ours.fields[field], theirs.fields[field])
+        if difference:
+            return difference
+    for field in _LOGGING_FIELDS:
+        mine, other = (side.fields["logging_data"].get(field) for side in (ours, theirs))
+        difference = _compare_exactly(f"DDP's logging data, {field}", mine, other)
         if difference:
             return difference
     computed = case["model"]["kind"] != "fed"

@@ -121,7 +121,7 @@ class Training:
             "collectives": trace.collectives(),
             "norms": self._norms,
             "losses": self._losses,
-            "buckets": self._buckets(),
+            "logging_data": self._ddp._get_ddp_logging_data(),
         }
 
     def _train(self, batches) -> None:
@@ -164,14 +164,6 @@ class Training:
         else:
             values = tensor.detach().numpy()
             self._writer.array(key, values, str(values.dtype))
-
-    def _buckets(self) -> dict:
-        data = self._ddp._get_ddp_logging_data()
-        return {
-            "sizes": data.get("bucket_sizes", ""),
-            "rebuilt_sizes": data.get("rebuilt_bucket_sizes", ""),
-            "rebuilt_parameters": data.get("rebuilt_per_bucket_param_indices", ""),
-        }
 
 
 def main() -> None:

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "engine/core/error.hpp"
+#include "engine/ddp/ddp_logging.hpp"
+#include "engine/ddp/join.hpp"
 #include "engine/optim/adamw.hpp"
 #include "engine/optim/clip_grad_norm.hpp"
 #include "engine/optim/sgd.hpp"
@@ -27,7 +29,13 @@ DdpOptions ddp_options(const nlohmann::json& case_) {
   DdpOptions options;
   if (!described.at("bucket_cap_mb").is_null())
     options.bucket_cap_mb = described.at("bucket_cap_mb").get<double>();
+  if (!described.at("first_bucket_bytes").is_null())
+    options.first_bucket_bytes = described.at("first_bucket_bytes");
   options.gradient_as_bucket_view = described.at("gradient_as_bucket_view");
+  options.find_unused_parameters = described.at("find_unused_parameters");
+  options.static_graph = described.at("static_graph");
+  options.broadcast_buffers = described.at("broadcast_buffers");
+  options.params_and_buffers_to_ignore = described.at("ignored_parameters");
   options.pytorch_version = {case_.at("pytorch_version").at(0), case_.at("pytorch_version").at(1)};
   return options;
 }
@@ -69,19 +77,6 @@ double norm_order(const std::string& text) {
   return text == "inf" ? INFINITY : std::stod(text);
 }
 
-std::string joined_sizes(const std::vector<BucketInfo>& buckets) {
-  std::vector<Bytes> sizes;
-  for (const BucketInfo& bucket : buckets) sizes.push_back(bucket.bytes);
-  return fmt::format("{}", fmt::join(sizes, ", "));
-}
-
-std::string joined_parameters(const std::vector<BucketInfo>& buckets) {
-  std::vector<std::string> lists;
-  for (const BucketInfo& bucket : buckets)
-    lists.push_back(fmt::format("{}", fmt::join(bucket.parameter_indices, " ")));
-  return fmt::format("{}", fmt::join(lists, ", "));
-}
-
 }  // namespace
 
 Training::Training(const nlohmann::json& described, ProcessGroup& group, ResultWriter& writer)
@@ -99,7 +94,6 @@ nlohmann::json Training::run() {
   nlohmann::json error;
   try {
     ddp_ = std::make_unique<DistributedDataParallel>(*model_, group_, ddp_options(case_));
-    initial_buckets_ = ddp_->buckets();
     optimizer_ = make_optimizer(case_.at("optimizer"), model_->parameters());
     train();
   } catch (const Error& raised) {
@@ -110,15 +104,31 @@ nlohmann::json Training::run() {
     writer_.array("final/" + parameter->name(), parameter->data, dtype_);
   for (const BufferPtr& buffer : model_->buffers())
     writer_.array("final/" + buffer->name, buffer->data, dtype_);
-  return {{"error", error},      {"steps_completed", steps_},
-          {"sampler", orders_},  {"collectives", collectives()},
-          {"norms", norms_},     {"losses", losses_},
-          {"buckets", buckets()}};
+  return {{"error", error},
+          {"steps_completed", steps_},
+          {"sampler", orders_},
+          {"collectives", collectives()},
+          {"norms", norms_},
+          {"losses", losses_},
+          {"logging_data", logging_data()}};
 }
 
 void Training::train() {
-  const std::int64_t steps = case_.at("train").at("steps");
-  while (steps_ < steps) step();
+  const auto& uneven = case_.at("join");
+  if (uneven.is_null()) {
+    run_steps(case_.at("train").at("steps"));
+    return;
+  }
+  JoinOptions options;
+  options.divide_by_initial_world_size = uneven.at("divide_by_initial_world_size");
+  options.throw_on_early_termination = uneven.at("throw_on_early_termination");
+  Join join(*ddp_, options);
+  run_steps(uneven.at("steps").at(static_cast<std::size_t>(group_.rank())));
+  join.finish();
+}
+
+void Training::run_steps(std::int64_t count) {
+  while (steps_ < count) step();
 }
 
 void Training::step() {
@@ -127,6 +137,8 @@ void Training::step() {
   const std::int64_t micro_steps = train.at("accumulation_steps");
   for (std::int64_t micro_step = 0; micro_step < micro_steps; ++micro_step) {
     ddp_->set_position(0, steps_, micro_step);
+    std::optional<NoSyncGuard> no_sync;
+    if (micro_step < micro_steps - 1) no_sync.emplace(*ddp_);
     Batch batch;
     batch.sample_indices = next_samples();
     const Variable loss = ddp_->forward(batch, graph_).front();
@@ -167,12 +179,11 @@ nlohmann::json Training::collectives() const {
   return list;
 }
 
-nlohmann::json Training::buckets() const {
-  const bool rebuilt = ddp_->has_rebuilt_buckets();
-  const auto now = ddp_->buckets();
-  return {{"sizes", joined_sizes(initial_buckets_)},
-          {"rebuilt_sizes", rebuilt ? joined_sizes(now) : ""},
-          {"rebuilt_parameters", rebuilt ? joined_parameters(now) : ""}};
+nlohmann::json Training::logging_data() const {
+  if (!ddp_) return nullptr;
+  nlohmann::json data = ddp_->logging_data().strs_map;
+  data.update(nlohmann::json(ddp_->logging_data().ints_map));
+  return data;
 }
 
 }  // namespace gradsync::torch_tests

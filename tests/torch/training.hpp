@@ -28,10 +28,11 @@ class Training {
 
  private:
   void train();
+  void run_steps(std::int64_t count);
   void step();
   std::vector<std::int64_t> next_samples();
   nlohmann::json collectives() const;
-  nlohmann::json buckets() const;
+  nlohmann::json logging_data() const;
 
   const nlohmann::json& case_;
   ProcessGroup& group_;
@@ -44,7 +45,6 @@ class Training {
   DistributedSampler sampler_;
   std::vector<std::vector<std::int64_t>> orders_;  // the sampler's, by epoch
   std::size_t next_sample_ = 0;                    // in the last of them
-  std::vector<BucketInfo> initial_buckets_;
   std::vector<double> norms_;
   std::vector<double> losses_;
   std::int64_t steps_ = 0;
