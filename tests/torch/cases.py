@@ -31,7 +31,7 @@ def _draw(seed: int, index: int, world: int) -> dict:
             "static_graph": graph == "static",
             "gradient_as_bucket_view": rng.random() < 0.5,
             "broadcast_buffers": rng.random() < 0.7,
-            "comm_hook": rng.choice([None, None, None, "allreduce", "fp16_compress"]),
+            "comm_hook": None,
             "ignored_parameters": [],
         },
         "sampler": {
