@@ -135,6 +135,16 @@ std::int64_t last_step(const std::map<int, Hashes>& hashes) {
   return last;
 }
 
+std::string describe_equality(const Comparison& result, std::int64_t steps) {
+  if (steps > 0 && result.hashes == result.ranks * steps) {
+    return fmt::format(
+        "equal: same parameter hash after all {} steps, same {} collectives, on {} ranks", steps,
+        result.events, result.ranks);
+  }
+  return fmt::format("equal: {} collectives and {} parameter hashes on {} ranks over {} steps",
+                     result.events, result.hashes, result.ranks, steps);
+}
+
 }  // namespace
 
 Comparison compare_runs(const std::string& directory_a, const std::string& directory_b) {
@@ -182,11 +192,7 @@ Comparison compare_runs(const std::string& directory_a, const std::string& direc
         fmt::format("the first run has {} steps, the second {}", steps_a, steps_b));
   }
   result.equal = !first;
-  result.summary = first ? "first difference: " + first->text
-                         : fmt::format(
-                               "equal: {} collectives and {} parameter hashes on {} ranks "
-                               "over {} steps",
-                               result.events, result.hashes, result.ranks, steps_a);
+  result.summary = first ? "first difference: " + first->text : describe_equality(result, steps_a);
   return result;
 }
 
