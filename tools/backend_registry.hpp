@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/store/rank_environment.hpp"
+#include "engine/train/rank_report.hpp"
+#include "engine/train/run_result.hpp"
+#include "engine/train/scenario.hpp"
+
+namespace gradsync {
+
+/// One rank of a real backend in a process of its own.
+struct RankRequest {
+  RankEnvironment environment;
+  /// Where the rank leaves ranks/rank-N.json for the parent that started it; empty: nowhere.
+  std::string directory;
+  /// Bring the reports of all ranks to rank 0: nobody else collects them.
+  bool gather_reports = false;
+  std::function<void(const StepRecord&)> on_step;
+};
+struct RankResult {
+  RankReport report;
+  std::vector<RankReport> all_reports;  ///< rank 0 with `gather_reports`; else empty
+  int exit_status = 0;
+};
+
+/// One world in which a scenario can run. This is all that the command knows of it.
+struct Backend {
+  std::string name;     ///< as in the scenario
+  std::string summary;  ///< one line for `gradsync backends`
+  std::string why_not;  ///< why this build does not have it; empty where it does
+
+  /// Real backends: runs one rank, in this process. Null where all ranks share a process.
+  RankResult (*run_rank)(const Scenario& scenario, const RankRequest& request) = nullptr;
+  /// Simulated ones: runs all ranks, in this process. `on_step` watches rank 0.
+  RunOutcome (*run_all)(const Scenario& scenario,
+                        const std::function<void(const StepRecord&)>& on_step) = nullptr;
+
+  bool available() const noexcept { return why_not.empty(); }
+};
+
+/// Every backend that gradsync knows of, built in or not. A backend is added to the list in
+/// backend_registry.cpp and nowhere else.
+const std::vector<Backend>& backends();
+
+/// Throws Error(kBackendUnavailable) for a name that is not in the list.
+const Backend& find_backend(const std::string& name);
+/// The same for a backend that this build does not have: the error says why.
+const Backend& require_backend(const std::string& name);
+
+}  // namespace gradsync

@@ -1,0 +1,74 @@
+#include "tools/rank_processes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "backends/launch/launcher.hpp"
+#include "backends/store/rank_reports.hpp"
+#include "engine/core/error.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+LaunchOptions launch_options(const Scenario& scenario, const fs::path& directory,
+                             const std::function<void(const std::string& line)>& on_progress) {
+  LaunchOptions options;
+  options.nproc_per_node = static_cast<int>(scenario.ranks);
+  options.standalone = true;
+  options.program = fs::read_symlink("/proc/self/exe");
+  options.args = {"worker", "--scenario", directory / "scenario.json", "--directory", directory};
+  if (on_progress) options.args.emplace_back("--progress");
+  options.on_line = [on_progress](int rank, bool is_stderr, const std::string& line) {
+    if (!is_stderr && rank == 0 && on_progress) {
+      on_progress(line);
+    } else {
+      std::cerr << fmt::format("[{}]: {}\n", rank, line);
+    }
+  };
+  return options;
+}
+
+/// Adds what only the parent knows: how each process ended.
+void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
+  for (const RankExit& exit : launched.ranks) {
+    RankReport& report = reports.at(static_cast<std::size_t>(exit.rank));
+    report.exit_code = exit.signal == 0 ? std::optional(exit.exit_code) : std::nullopt;
+    report.exit_signal = exit.signal != 0 ? std::optional(exit.signal) : std::nullopt;
+    if (exit.ended_by_launcher && report.state == RankState::kRunning && !report.error_code) {
+      report.error_code = ErrorCode::kPeerFailed;
+      report.error =
+          fmt::format("rank {} was ended by its launcher ({})", exit.rank, exit.describe());
+    }
+  }
+}
+
+}  // namespace
+
+RunOutcome run_rank_processes(const Scenario& scenario, const std::string& directory,
+                              const std::function<void(const std::string& line)>& on_progress) {
+  // The ranks read the scenario as it was resolved here, and leave their reports beside it.
+  std::ofstream(fs::path(directory) / "scenario.json") << to_json(scenario).dump(2) << '\n';
+
+  const auto start = std::chrono::steady_clock::now();
+  const LaunchResult launched = launch(launch_options(scenario, directory, on_progress));
+
+  RunOutcome outcome;
+  outcome.wall = std::chrono::steady_clock::now() - start;
+  outcome.reports = read_report_files(directory, static_cast<int>(scenario.ranks));
+  add_exits(launched, outcome.reports);
+  for (const RankReport& report : outcome.reports) {
+    outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, report.peak_rss_bytes);
+  }
+  if (!launched.ok()) outcome.notes.push_back(launched.describe());
+  return outcome;
+}
+
+}  // namespace gradsync

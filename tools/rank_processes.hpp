@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/train/run_result.hpp"
+#include "engine/train/scenario.hpp"
+
+namespace gradsync {
+
+/// Runs a scenario on a real backend: starts one process a rank (this program again, as
+/// `gradsync worker`), with the store served here, waits for all of them, and merges what they
+/// report. No process is left when it returns. The scenario and the ranks' reports go through
+/// `directory`, the run directory, which must be prepared.
+///
+/// `on_progress` gets the lines that rank 0 prints on standard output (the steps, see StepPrinter);
+/// empty: rank 0 does not print them. Whatever ranks write to standard error goes to standard
+/// error, with "[rank]: " before each line.
+RunOutcome run_rank_processes(const Scenario& scenario, const std::string& directory,
+                              const std::function<void(const std::string& line)>& on_progress);
+
+}  // namespace gradsync

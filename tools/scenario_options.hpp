@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/train/scenario.hpp"
+
+namespace gradsync {
+
+/// The options that change a scenario, the same for every subcommand that runs one.
+struct ScenarioOptions {
+  std::optional<std::string> backend;
+  std::optional<std::int64_t> ranks;
+  std::optional<std::string> timeout;
+  std::vector<std::string> set;  ///< "PATH=VALUE"
+};
+
+void add_scenario_options(CLI::App& command, ScenarioOptions& options);
+
+/// Reads `file` with the options applied, `set` first. Throws ConfigError for a mistake in either,
+/// Error(kBackendUnavailable) for a backend that gradsync has never heard of.
+Scenario load_scenario(const std::string& file, const ScenarioOptions& options);
+
+}  // namespace gradsync
