@@ -1,0 +1,109 @@
+// Jobs that do not complete: the same hang in both worlds, and a rank that dies.
+#include <signal.h>
+
+#include <filesystem>
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/scenarios.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+using namespace gradsync::test;
+namespace fs = std::filesystem;
+
+TEST_CASE("uneven shards hang in both worlds, with the same diagnosis") {
+  const TemporaryDirectory directory;
+  const auto run = [&](const std::string& backend) {
+    const CommandResult result =
+        run_command({"run", shipped("uneven-shards.json"), "--backend", backend, "--timeout", "3s",
+                     "--out", directory.path() / backend, "--json"});
+    INFO(result.err);
+    CHECK(result.exit_status == 4);
+    return result.json();
+  };
+  const auto sim = run("sim");
+  const auto gloo = run("gloo");
+  CHECK(sim.at("outcome") == "hang");
+  CHECK(gloo.at("outcome") == "hang");
+  const auto& simulated = sim.at("diagnosis");
+  const auto& real = gloo.at("diagnosis");
+  CHECK(simulated.at("kind") == "uneven_shards");
+  CHECK(simulated.at("ranks") == nlohmann::ordered_json({2, 3}));
+  CHECK(simulated.at("step") == 2);
+  for (const std::string key : {"verdict", "kind", "ranks", "step", "bucket", "collective"}) {
+    INFO(key);
+    CHECK(simulated.at(key) == real.at(key));
+  }
+
+  // The evidence on disk leads to the same verdict, from the folder and from some of its files.
+  for (const std::string backend : {"sim", "gloo"}) {
+    const fs::path out = directory.path() / backend;
+    const CommandResult diagnosed = run_command({"diagnose", out, "--json"});
+    CHECK(diagnosed.exit_status == 0);
+    CHECK(diagnosed.json().at("kind") == "uneven_shards");
+    CHECK(diagnosed.json().at("ranks") == simulated.at("ranks"));
+    const CommandResult text = run_command({"diagnose", out});
+    CHECK_THAT(text.out, contains("drop_last"));
+  }
+}
+
+TEST_CASE("the diagnosis is printed where a person reads it") {
+  const TemporaryDirectory directory;
+  const CommandResult result = run_command({"run", shipped("uneven-shards.json"), "--backend",
+                                            "sim", "--out", directory.path() / "out"});
+  CHECK(result.exit_status == 4);
+  CHECK_THAT(result.out, contains("hang: "));
+  CHECK_THAT(result.out, contains("drop_last"));
+}
+
+TEST_CASE("kill -9 of a rank ends the run with status 6, names the rank, and leaves nothing") {
+  const TemporaryDirectory directory;
+  // Neither the collectives' timeout (10 minutes) nor the end of the training (a million epochs)
+  // can end this run within the test's time: only the death can.
+  Command command(run_arguments(
+      shipped("quickstart.json"), small_model(),
+      {"--backend", "gloo", "--ranks", "4", "--timeout", "10min", "--set", "train.epochs=1000000",
+       "--set", "train.hash_every=0", "--out", directory.path() / "out"}));
+  REQUIRE(command.wait_for_output("\n       3 "));  // it trains
+  const auto victims = command.processes_with("RANK", "2");
+  REQUIRE(victims.size() == 1);
+  REQUIRE(::kill(victims.front(), SIGKILL) == 0);
+
+  const CommandResult result = command.wait();
+  CHECK(result.exit_status == 6);
+  CHECK_THAT(result.out, contains("failed: "));
+  CHECK_THAT(result.out + result.err, contains("signal 9"));
+  for (const std::string rank : {"0", "1", "3"}) {  // each of the others says who died
+    CHECK_THAT(result.err, contains("[" + rank + "]: rank " + rank));
+  }
+  CHECK_THAT(result.err, contains("rank 2 died"));
+  CHECK(command.survivors().empty());
+
+  const CommandResult diagnosed = run_command({"diagnose", directory.path() / "out", "--json"});
+  CHECK(diagnosed.json().at("kind") == "rank_died");
+  CHECK(diagnosed.json().at("ranks") == nlohmann::ordered_json({2}));
+}
+
+TEST_CASE("SIGTERM to the command ends all ranks") {
+  const TemporaryDirectory directory;
+  Command command(run_arguments(shipped("quickstart.json"), small_model(),
+                                {"--backend", "gloo", "--ranks", "3", "--set",
+                                 "train.epochs=1000000", "--out", directory.path() / "out"}));
+  REQUIRE(command.wait_for_output("\n       3 "));
+  REQUIRE(::kill(command.pid(), SIGTERM) == 0);
+  const CommandResult result = command.wait();
+  CHECK(result.exit_status != 0);
+  CHECK(command.survivors().empty());
+}
+
+TEST_CASE("ranks do not outlive a command that is killed") {
+  const TemporaryDirectory directory;
+  Command command(run_arguments(shipped("quickstart.json"), small_model(),
+                                {"--backend", "gloo", "--ranks", "3", "--set",
+                                 "train.epochs=1000000", "--out", directory.path() / "out"}));
+  REQUIRE(command.wait_for_output("\n       3 "));
+  REQUIRE(::kill(command.pid(), SIGKILL) == 0);
+  const CommandResult result = command.wait();
+  CHECK(result.signal == SIGKILL);
+  CHECK(command.wait_until_alone());
+}
