@@ -8,6 +8,7 @@
 #include "engine/core/error.hpp"
 #include "engine/train/expectations.hpp"
 #include "tools/invocation.hpp"
+#include "tools/run_printer.hpp"
 #include "tools/scenario_options.hpp"
 #include "tools/scenario_run.hpp"
 #include "tools/terminal.hpp"
@@ -79,9 +80,9 @@ Verdict check_file(const std::string& file, const CheckOptions& options, const S
     const auto expectations = run_and_compare(scenario, options.out);
     const bool met = all_met(expectations);
     print(met ? style.good("ok     ") : style.bad("not met"),
-          fmt::format(": {}, {} ranks, {} expectations, {} {}", scenario.backend, scenario.ranks,
-                      expectations.size(), scenario.expect.repeat,
-                      scenario.expect.repeat == 1 ? "run" : "runs"));
+          fmt::format(": {} on {}, {} in {}", scenario.backend, count_of(scenario.ranks, "rank"),
+                      count_of(static_cast<std::int64_t>(expectations.size()), "expectation"),
+                      count_of(scenario.expect.repeat, "run")));
     for (const ExpectationResult& line : expectations) {
       if (line.ok) continue;
       std::cout << fmt::format("        {}: expected {}, found {}\n", line.what, line.expected,
@@ -108,9 +109,10 @@ int check(const CheckOptions& options) {
     return std::count(verdicts.begin(), verdicts.end(), verdict);
   };
   std::cout << fmt::format(
-      "{} scenarios: {} as expected, {} not, {} invalid, {} not run (no backend); runs are in {}\n",
-      verdicts.size(), count(Verdict::kMet), count(Verdict::kNotMet), count(Verdict::kInvalid),
-      count(Verdict::kNotAvailable), options.out);
+      "{}: {} as expected, {} not, {} invalid, {} not run (no backend); runs are in {}\n",
+      count_of(static_cast<std::int64_t>(verdicts.size()), "scenario"), count(Verdict::kMet),
+      count(Verdict::kNotMet), count(Verdict::kInvalid), count(Verdict::kNotAvailable),
+      options.out);
   if (count(Verdict::kInvalid) > 0) return 2;
   if (count(Verdict::kNotMet) > 0) return 1;
   if (count(Verdict::kNotAvailable) > 0) return 3;

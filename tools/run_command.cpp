@@ -42,6 +42,7 @@ void print(const RunOptions& options, const FinishedRun& run, const std::string&
 
 int start_all_ranks(const RunOptions& options, const Scenario& scenario) {
   const std::string directory = make_run_directory(options.out, scenario);
+  if (!options.json) print_header(std::cout, scenario, directory);
   const FinishedRun run = run_scenario(scenario, directory, !options.json);
   print(options, run, directory);
   return run.result.exit_status();
@@ -51,6 +52,7 @@ int join_as_one_rank(const RunOptions& options, const RankEnvironment& environme
   const Scenario scenario = load_for_job(options, environment);
   const std::string directory =
       environment.rank == 0 ? make_run_directory(options.out, scenario) : "";
+  if (!options.json && environment.rank == 0) print_header(std::cout, scenario, directory);
   const JoinedRun joined = join_run(scenario, environment, directory, !options.json);
   if (joined.run) print(options, *joined.run, directory);
   return joined.exit_status;

@@ -5,9 +5,16 @@
 
 #include "engine/train/rank_report.hpp"
 #include "engine/train/run_result.hpp"
+#include "engine/train/scenario.hpp"
 #include "tools/terminal.hpp"
 
 namespace gradsync {
+
+/// "1 rank", "1,024 ranks"
+std::string count_of(std::int64_t count, const std::string& thing);
+
+/// What is about to run, and where its results will be.
+void print_header(std::ostream& stream, const Scenario& scenario, const std::string& run_directory);
 
 /// Prints the steps of rank 0 as they happen, one line each: all of the first ten, then every tenth
 /// up to 100, every hundredth up to 1000, and so on, so that a long run stays readable. Lines that

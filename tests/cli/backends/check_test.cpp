@@ -94,3 +94,22 @@ TEST_CASE("a scenario that cannot be run here is not passed over in silence") {
   CHECK_THAT(result.out, contains("0 as expected"));
   CHECK_THAT(result.out, contains("\"nccl\" is not available"));
 }
+
+TEST_CASE("every shipped scenario goes as it expects") {
+  const TemporaryDirectory directory;
+  const CommandResult result =
+      run_command({"check", shipped(""), "--out", directory.path() / "runs"});
+  INFO(result.out << result.err);
+  CHECK(result.exit_status == 0);
+}
+
+TEST_CASE("the golden hash of a replay is the same in the other world") {
+  const TemporaryDirectory directory;
+  for (const char* name :
+       {"determinism-replay.json", "determinism-replay-3.json", "determinism-replay-4.json"}) {
+    const CommandResult result = run_command(
+        {"check", shipped(name), "--backend", "sim", "--out", directory.path() / "runs"});
+    INFO(result.out << result.err);
+    CHECK(result.exit_status == 0);
+  }
+}

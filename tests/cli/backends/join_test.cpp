@@ -33,7 +33,7 @@ TEST_CASE("three processes of a launcher become one run, which rank 0 reports") 
   const CommandResult result = run_command(launched(quickstart({"--out", joined})));
   INFO(result.out << result.err);
   CHECK(result.exit_status == 0);
-  CHECK_THAT(result.out, contains("[0]:completed: quickstart, gloo on 3 ranks, 5 steps"));
+  CHECK_THAT(result.out, contains("[0]:completed: quickstart on gloo, 3 ranks, 5 steps"));
   CHECK(result.out.find("[1]:") == std::string::npos);
   CHECK(result.out.find("[2]:") == std::string::npos);
 
