@@ -92,12 +92,6 @@ struct ReadyNode {
   }
 };
 
-/// What a backward pass knows of one node.
-struct Pending {
-  Tensor gradient;            ///< sum of the gradients so far
-  std::size_t waits_for = 0;  ///< consumers that have not run yet
-};
-
 /// sum += gradient, without touching a tensor that somebody else can see.
 void add_gradient(Tensor& sum, Tensor gradient) {
   if (!gradient.defined()) return;
@@ -155,7 +149,8 @@ void Graph::backward(const Variable& root) {
   backward(std::vector<Variable>{root}, {std::move(one)});
 }
 
-void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients) {
+void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
+                      BackwardPass& pass) {
   if (roots.size() != gradients.size()) {
     throw Error(ErrorCode::kInternal, "backward was given " + std::to_string(roots.size()) +
                                           " outputs and " + std::to_string(gradients.size()) +
@@ -163,10 +158,10 @@ void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tenso
   }
 
   NodeSet nodes;
-  std::vector<Pending> pending;
-  const auto count_edge = [&pending](std::size_t slot) {
-    if (slot >= pending.size()) pending.resize(slot + 1);
-    ++pending[slot].waits_for;
+  std::vector<std::uint32_t> waits_for;  // by slot: consumers that have not run yet
+  const auto count_edge = [&waits_for](std::size_t slot) {
+    if (slot >= waits_for.size()) waits_for.resize(slot + 1);
+    ++waits_for[slot];
   };
   for (const Variable& root : roots) {
     if (!root.node) {
@@ -178,7 +173,8 @@ void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tenso
     count_edge(NodeSet::slot_of(*root.node));  // the gradient that comes from outside
   }
 
-  std::vector<ReadyNode> ready;  // a heap
+  std::vector<Tensor> sums(nodes.size());  // by slot: the gradients so far
+  std::vector<ReadyNode> ready;            // a heap
   std::size_t arrivals = 0;
   const auto make_ready = [&](std::size_t slot) {
     const Node& node = nodes[slot];
@@ -191,19 +187,18 @@ void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tenso
 
   const auto deliver = [&](const NodePtr& node, Tensor gradient) {
     const std::size_t slot = NodeSet::slot_of(*node);
-    add_gradient(pending[slot].gradient, std::move(gradient));
-    if (--pending[slot].waits_for == 0) make_ready(slot);
+    add_gradient(sums[slot], std::move(gradient));
+    if (--waits_for[slot] == 0) make_ready(slot);
   };
   for (std::size_t i = 0; i < roots.size(); ++i) deliver(roots[i].node, gradients[i]);
 
-  BackwardPass pass;
   while (!ready.empty()) {
     std::pop_heap(ready.begin(), ready.end());
     const std::size_t slot = ready.back().slot;
     ready.pop_back();
 
     Node& node = nodes[slot];
-    std::vector<Tensor> inputs = node.backward(std::move(pending[slot].gradient), pass);
+    std::vector<Tensor> inputs = node.backward(std::move(sums[slot]), pass);
     const auto& parents = node.parents();
     if (inputs.size() != parents.size()) {
       throw Error(ErrorCode::kInternal, std::string(node.name()) + " has " +
@@ -214,7 +209,13 @@ void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tenso
       if (parents[i]) deliver(parents[i], std::move(inputs[i]));
     }
   }
+}
 
+void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients) {
+  BackwardPass pass;
+  // The state of the traversal is gone before the callbacks run: they wait for the network, and in
+  // the simulator every rank of the job waits at the same time.
+  run_nodes(roots, gradients, pass);
   // By index: a callback may queue another one.
   for (std::size_t i = 0; i < pass.callbacks_.size(); ++i) pass.callbacks_[i]();
 }

@@ -97,6 +97,9 @@ class Graph {
   std::vector<Parameter*> reachable_parameters(const std::vector<Variable>& outputs) const;
 
  private:
+  void run_nodes(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
+                 BackwardPass& pass);
+
   Clock* clock_;
   bool grad_enabled_ = true;
   std::uint64_t next_sequence_ = 1;
