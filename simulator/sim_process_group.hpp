@@ -9,7 +9,9 @@
 namespace gradsync {
 
 /// One simulated rank's end of a SimGroup. Issuing a collective and waiting for it first pay the
-/// clock's debt, so that both happen at the instant that the rank's clock shows.
+/// clock's debt, so that both happen at the instant that the rank's clock shows. So does asking
+/// `Work::is_completed`; simulated time does not pass by asking, so a rank that polls must spend
+/// some (Clock::advance) in between.
 ///
 /// Failures: kTimeout where a wait (or shutdown) lasted longer than the group's timeout, kDesync on
 /// all ranks when collectives that meet differ, otherwise what `SimGroup::fail` was told. A wait
