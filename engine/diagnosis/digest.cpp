@@ -16,6 +16,13 @@ bool is_of_others(ErrorCode code) {
   return code == ErrorCode::kPeerFailed || code == ErrorCode::kRankDied;
 }
 
+/// Told to end by a signal, the rank passed that on as its last word and left a report.
+bool ended_by_signal(const RankReport& report) {
+  constexpr int kSignalled = 128;  // a shell's convention for "ended by a signal"
+  return report.error_code == ErrorCode::kRankDied &&
+         (report.exit_signal || report.exit_code.value_or(0) > kSignalled);
+}
+
 Standing standing_of(const RankReport& report, bool pending) {
   const bool process_ended = report.exit_signal || report.exit_code;
   switch (report.state) {
@@ -26,6 +33,7 @@ Standing standing_of(const RankReport& report, bool pending) {
       if (process_ended || report.error_code == ErrorCode::kRankDied) return Standing::kDied;
       break;
     case RankState::kFailed:
+      if (ended_by_signal(report)) return Standing::kDied;
       if (report.error_code == ErrorCode::kTimeout) return Standing::kBlocked;
       if (!report.error_code || !is_of_others(*report.error_code)) return Standing::kFailed;
       break;

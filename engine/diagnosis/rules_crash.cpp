@@ -31,37 +31,52 @@ std::string place_of(const RankReport& report) {
                  : fmt::format("in {}", to_string(report.phase));
 }
 
+/// The end of a sentence that begins with "the process of rank N".
+std::string describe_exit(const RankReport& report) {
+  constexpr int kSignalled = 128;
+  if (report.exit_signal) return "was ended by " + describe_signal(*report.exit_signal);
+  if (report.exit_code.value_or(0) > kSignalled) {
+    return "was ended by " + describe_signal(*report.exit_code - kSignalled);
+  }
+  if (report.exit_code) {
+    return fmt::format("ended with exit status {} and without a report", *report.exit_code);
+  }
+  return "ended without a report";
+}
+
+/// The first report, by time, of a rank that noticed that another was gone; null if none did, or if
+/// something else is known to have gone wrong first.
+const RankReport* first_witness_of_a_death(const Digest& digest) {
+  if (digest.first_failure != FirstFailure::kNone) return nullptr;
+  const RankReport* first = nullptr;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr || view.report->error_code != ErrorCode::kRankDied) continue;
+    if (first == nullptr || view.report->ended < first->ended) first = view.report;
+  }
+  return first;
+}
+
 }  // namespace
 
 std::optional<Diagnosis> find_rank_died(const Digest& digest) {
-  std::string how;
   Diagnosis diagnosis;
+  diagnosis.verdict = "crash";
+  diagnosis.kind = "rank_died";
   if (digest.first_failure == FirstFailure::kDeath) {
-    const RankReport& report =
-        *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
-    diagnosis.ranks = {digest.first_failed_rank};
-    if (report.exit_signal) {
-      how = "was ended by " + describe_signal(*report.exit_signal);
-    } else if (report.exit_code) {
-      how = fmt::format("ended with exit status {} and without a report", *report.exit_code);
-    } else {
-      how = "ended without a report";
-    }
-  } else if (digest.first_failure == FirstFailure::kNone) {
-    // Nobody watched the processes: the others noticed that a rank was gone, and it left no report.
-    const bool noticed =
-        std::any_of(digest.ranks.begin(), digest.ranks.end(), [](const auto& view) {
-          return view.report != nullptr && view.report->error_code == ErrorCode::kRankDied;
-        });
+    const RankView& dead = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
+    diagnosis.ranks = {dead.rank};
+    diagnosis.because =
+        fmt::format("the process of rank {} {}", dead.rank, describe_exit(*dead.report));
+  } else if (const RankReport* witness = first_witness_of_a_death(digest)) {
+    // Nobody watched the processes, but the others noticed that one was gone.
     diagnosis.ranks = digest.with(Standing::kUnknown);
-    if (!noticed || diagnosis.ranks.empty()) return std::nullopt;
-    how = "ended without a report";
+    diagnosis.because =
+        diagnosis.ranks.empty()
+            ? witness->error
+            : fmt::format("the process of {} ended without a report", rank_list(diagnosis.ranks));
   } else {
     return std::nullopt;
   }
-  diagnosis.verdict = "crash";
-  diagnosis.kind = "rank_died";
-  diagnosis.because = fmt::format("the process of {} {}", rank_list(diagnosis.ranks), how);
   diagnosis.first_cause = diagnosis.because;
   add_consequences(diagnosis, digest);
   diagnosis.fix =

@@ -18,9 +18,7 @@ std::string event_lines(const std::vector<RankReport>& reports, std::int64_t det
   for (const RankReport& report : reports) {
     if (report.rank >= detail_ranks) continue;
     for (const CollectiveRecord* record : all_collectives(report)) {
-      Json line{{"rank", report.rank}};
-      line.update(to_json(*record, lists));
-      lines += line.dump() + "\n";
+      lines += json_line(report.rank, to_json(*record, lists));
     }
   }
   return Json{{"parameter_lists", lists.to_json()}}.dump() + "\n" + lines;

@@ -10,6 +10,11 @@
 
 namespace gradsync {
 
+std::string json_line(int rank, const nlohmann::ordered_json& object) {
+  // Put in as text: an ordered_json finds its keys by walking over them.
+  return fmt::format("{{\"rank\":{},{}\n", rank, object.dump().substr(1));
+}
+
 void for_each_json_line(
     const std::string& file,
     const std::function<void(const nlohmann::ordered_json& line, const std::string& place)>& use) {

@@ -76,9 +76,7 @@ std::string step_lines(const std::vector<RankReport>& reports, std::int64_t deta
   for (const RankReport& report : reports) {
     if (report.rank >= detail_ranks) continue;
     for (const StepRecord& step : report.steps) {
-      Json line{{"rank", report.rank}};
-      line.update(to_json(step));
-      lines += line.dump() + "\n";
+      lines += json_line(report.rank, to_json(step));
     }
   }
   return lines;

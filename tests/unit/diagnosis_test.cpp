@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <numeric>
+#include <random>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -245,6 +247,21 @@ TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its vic
     CHECK(found->ranks == std::vector<int>{2});
     CHECK(found->because == "the process of rank 2 ended without a report");
   }
+  SECTION("a rank that was told to end, and said so before it went") {
+    reports.push_back(HandMadeRank(2, 4)
+                          .shard(1024, 256, 8)
+                          .steps(3)
+                          .blocked()
+                          .fails(ErrorCode::kRankDied, "rank 2: was ended by signal 15", 3.6));
+    reports.back().exit_code = 143;
+    CHECK(diagnose(reports, scenario)->because ==
+          "the process of rank 2 was ended by signal 15 (SIGTERM)");
+    // Under a launcher that tells nothing, the first to speak is believed.
+    reports.back().exit_code.reset();
+    const auto found = diagnose(reports, scenario);
+    CHECK(found->kind == "rank_died");
+    CHECK(found->because == "rank 2: was ended by signal 15");
+  }
   SECTION("one that the launcher ended afterwards is not a cause") {
     dead.exit_signal = 9;
     dead.ended = Seconds{3.6};
@@ -440,6 +457,60 @@ TEST_CASE("diagnosis: a hang whose cause the records do not show is called unkno
   CHECK(found->because ==
         "ranks 1-2 have not entered the collective in which the others wait: rank 1 stood in data, "
         "step 4; rank 2 finished after 4 of 11 steps");
+}
+
+TEST_CASE("diagnosis: whatever the reports hold, there is an answer and no crash") {
+  std::mt19937 random(20240607);
+  const auto below = [&](int limit) {
+    return static_cast<int>(random() % static_cast<unsigned>(limit));
+  };
+  std::set<std::string> kinds;
+  for (int round = 0; round < 3000; ++round) {
+    Scenario scenario = test::uneven_scenario();
+    scenario.ranks = 1 + below(5);
+    scenario.train.epochs = 1 + below(2);
+    scenario.sampler.pad = below(2) == 0;
+    if (below(4) == 0) scenario.sampler.shard_sizes = {below(5), below(5), below(5)};
+    std::vector<RankReport> reports;
+    for (int i = below(6); i > 0; --i) {
+      HandMadeRank made(below(6) - below(2), static_cast<int>(scenario.ranks));
+      if (below(3) > 0) made.shard(below(12), below(5), below(5));
+      for (int steps = below(4); steps > 0; --steps)
+        made.step(below(2), below(9) == 0 ? "odd" : "");
+      if (below(2) == 0) made.blocked(below(2));
+      if (below(4) == 0) made.finishes();
+      if (below(2) == 0) {
+        made.fails(static_cast<ErrorCode>(below(9)), "error", below(100) / 10.0);
+      }
+      RankReport& report = made.report();
+      report.phase = static_cast<Phase>(below(8));
+      if (below(5) == 0) report.exit_signal = below(70);
+      if (below(5) == 0) report.exit_code = below(256);
+      if (below(5) == 0) report.flight.clear();
+      if (below(5) == 0 && !report.flight.empty()) {
+        CollectiveRecord& record =
+            report.flight[static_cast<std::size_t>(below(static_cast<int>(report.flight.size())))];
+        record.elements = below(5);
+        record.group = below(2) == 0 ? "other" : "default_pg";
+        record.op = static_cast<OpType>(below(4));
+        record.label.step = below(5) - 1;
+        record.parameters = nullptr;
+      }
+      if (below(8) == 0) report.failed_collective.reset();
+      reports.push_back(report);
+    }
+    const auto found = diagnose(reports, scenario);
+    if (!found) continue;
+    kinds.insert(found->kind);
+    CHECK_FALSE(format_text(*found).empty());
+    CHECK_FALSE(to_json(*found).dump().empty());
+    for (const int rank : found->ranks) {
+      CHECK(rank >= 0);
+      CHECK(rank < scenario.ranks);
+    }
+  }
+  // The rounds have come to every rule.
+  CHECK(kinds.size() >= 7);
 }
 
 TEST_CASE("diagnosis: the text fits a terminal and holds what the JSON holds") {
