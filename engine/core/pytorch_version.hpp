@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <string_view>
 
 namespace gradsync {
 
@@ -10,5 +11,8 @@ struct PytorchVersion {
   int minor = 7;
   friend constexpr auto operator<=>(const PytorchVersion&, const PytorchVersion&) = default;
 };
+
+/// "2.7"; throws std::invalid_argument for anything that is not MAJOR.MINOR.
+PytorchVersion parse_pytorch_version(std::string_view text);
 
 }  // namespace gradsync

@@ -33,6 +33,11 @@ std::optional<Batch> DataLoader::next() {
   return dataset_->collate(indices, *device_);
 }
 
+std::int64_t DataLoader::batches_left() const noexcept {
+  return (std::ssize(order_) - static_cast<std::int64_t>(position_) + batch_size_ - 1) /
+         batch_size_;
+}
+
 std::int64_t DataLoader::batches_per_epoch() const noexcept {
   return (sampler_.num_samples() + batch_size_ - 1) / batch_size_;
 }

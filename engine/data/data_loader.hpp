@@ -22,6 +22,8 @@ class DataLoader {
   /// The next batch, or nothing at the end of the epoch.
   std::optional<Batch> next();
 
+  /// Batches that this epoch still has.
+  std::int64_t batches_left() const noexcept;
   /// ceil(samples of this rank / batch size); the same in every epoch.
   std::int64_t batches_per_epoch() const noexcept;
   const DistributedSampler& sampler() const noexcept { return sampler_; }

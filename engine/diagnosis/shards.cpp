@@ -131,6 +131,7 @@ std::string fix_for_shards(const Digest& digest, const std::vector<Shard>& shard
                     count_of(steps_of(cut, batch), "step"), unused, count_of(size, "sample"),
                     unused == 1 ? "is" : "are", per_epoch);
   }
+  text += "; or set ddp.join.enable to true: ranks that run out shadow the others";
   return text;
 }
 

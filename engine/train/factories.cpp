@@ -1,6 +1,7 @@
 #include "engine/train/factories.hpp"
 
 #include "engine/core/error.hpp"
+#include "engine/ddp/comm_hooks.hpp"
 #include "engine/models/replay.hpp"
 #include "engine/models/transformer.hpp"
 #include "engine/optim/adamw.hpp"
@@ -37,7 +38,28 @@ DdpOptions ddp_options(const DdpSpec& spec) {
   DdpOptions options;
   options.bucket_cap_mb = spec.bucket_cap_mb;
   options.gradient_as_bucket_view = spec.gradient_as_bucket_view;
+  options.find_unused_parameters = spec.find_unused_parameters;
+  options.static_graph = spec.static_graph;
+  options.broadcast_buffers = spec.broadcast_buffers;
+  options.params_and_buffers_to_ignore = spec.params_and_buffers_to_ignore;
+  options.pytorch_version = parse_pytorch_version(spec.pytorch_version);
   return options;
+}
+
+JoinOptions join_options(const JoinSpec& spec) {
+  return {.divide_by_initial_world_size = spec.divide_by_initial_world_size,
+          .enable = spec.enable,
+          .throw_on_early_termination = spec.throw_on_early_termination};
+}
+
+void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec) {
+  if (!spec.comm_hook) return;
+  PowerSgdOptions options;
+  options.matrix_approximation_rank = spec.power_sgd.matrix_approximation_rank;
+  options.start_powerSGD_iter = spec.power_sgd.start_powerSGD_iter;
+  options.use_error_feedback = spec.power_sgd.use_error_feedback;
+  options.warm_start = spec.power_sgd.warm_start;
+  ddp.register_comm_hook(make_comm_hook(*spec.comm_hook, options), *spec.comm_hook);
 }
 
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,

@@ -6,6 +6,8 @@
 #include "engine/data/data_loader.hpp"
 #include "engine/data/dataset.hpp"
 #include "engine/ddp/ddp_options.hpp"
+#include "engine/ddp/distributed_data_parallel.hpp"
+#include "engine/ddp/join.hpp"
 #include "engine/models/model.hpp"
 #include "engine/models/profile.hpp"
 #include "engine/optim/optimizer.hpp"
@@ -25,6 +27,9 @@ struct RunInputs {
 std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario);
 
 DdpOptions ddp_options(const DdpSpec& spec);
+JoinOptions join_options(const JoinSpec& spec);
+/// The hook that the scenario names, if any.
+void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec);
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device);
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -54,6 +55,14 @@ class JsonFields {
     for (const auto& element : array(key)) {
       if (!element.is_string()) fail(path_of(key), "a list of strings", element);
       out.push_back(element.get<std::string>());
+    }
+  }
+  template <typename Value>
+  void get(const char* key, std::map<std::string, Value>& out) const {
+    out.clear();
+    const JsonFields members = object(key);
+    for (const auto& [name, value] : members.json_->items()) {
+      members.get(name.c_str(), out[name]);
     }
   }
   void get(const char* key, bool& out) const {

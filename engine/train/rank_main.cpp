@@ -1,5 +1,6 @@
 #include "engine/train/rank_main.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -93,6 +94,7 @@ class Training {
         graph_(clock_) {
     describe_plan();
     ddp_.emplace(*model_, group_, ddp_options(scenario.ddp));
+    register_comm_hook(*ddp_, scenario.ddp);
     optimizer_ = make_optimizer(scenario.optimizer, model_->parameters());
     describe_buckets();
   }
@@ -100,10 +102,14 @@ class Training {
   void run() {
     for (std::int64_t epoch = 0; epoch < scenario_.train.epochs; ++epoch) {
       loader_.start_epoch(scenario_.sampler.set_epoch ? epoch : 0);
+      Join join(*ddp_, join_options(scenario_.ddp.join));
       while (report_.steps_completed < report_.steps_planned) {
         if (!step(epoch)) break;
       }
+      if (scenario_.ddp.join.enable) keeper_.enter(Phase::kJoin);
+      join.finish();
     }
+    keep_logging_data();
     if (const auto hash = hash_parameters(model_->parameters())) {
       report_.final_parameter_hash = hash->hex();
     }
@@ -124,7 +130,15 @@ class Training {
     }
   }
 
+  /// Texts of some KB: kept for the ranks that are reported in detail.
+  void keep_logging_data() {
+    if (report_.rank < scenario_.output.detail_ranks) {
+      report_.ddp_logging = ddp_->logging_data();
+    }
+  }
+
   void describe_buckets() {
+    keep_logging_data();
     report_.comm_hook = ddp_->comm_hook();
     report_.rebuilt_buckets = ddp_->has_rebuilt_buckets();
     report_.buckets.clear();
@@ -134,39 +148,56 @@ class Training {
     }
   }
 
-  /// One optimizer step; false at the end of the epoch.
+  /// One optimizer step, over one batch or several (gradient accumulation); false at the end of the
+  /// epoch.
   bool step(std::int64_t epoch) {
     StepRecord record;
     record.epoch = epoch;
     record.step = report_.steps_completed;
     record.begin = clock_.now();
-
     keeper_.enter(Phase::kData);
-    std::optional<Batch> batch = loader_.next();
-    if (!batch) return false;
-    batch->global_step = record.step;
-    record.samples = static_cast<std::int64_t>(batch->sample_indices.size());
-    record.sample_hash = hash_indices(batch->sample_indices).hex();
+    const std::int64_t batches = std::min(scenario_.train.accumulate_steps, loader_.batches_left());
+    if (batches == 0) return false;
     optimizer_->zero_grad();
-    record.data_end = clock_.now();
 
-    keeper_.enter(Phase::kForward);
-    ddp_->set_position(epoch, record.step);
-    const std::vector<Variable> outputs = ddp_->forward(*batch, graph_);
-    record.forward_end = clock_.now();
-    if (ddp_->has_rebuilt_buckets() != report_.rebuilt_buckets) describe_buckets();
+    Seconds data{0};
+    Seconds forward{0};
+    std::vector<std::int64_t> sample_indices;
+    for (std::int64_t micro_step = 0; micro_step < batches; ++micro_step) {
+      const Seconds begin = clock_.now();
+      keeper_.enter(Phase::kData);
+      Batch batch = *loader_.next();
+      batch.global_step = record.step;
+      sample_indices.insert(sample_indices.end(), batch.sample_indices.begin(),
+                            batch.sample_indices.end());
+      const Seconds drawn = clock_.now();
 
-    // The reducer's hooks launch the buckets as the gradients arrive, and its callback at the end
-    // of the pass waits for all of them: when backward returns every gradient is the mean over the
-    // ranks.
-    keeper_.enter(Phase::kBackward);
-    graph_.backward(outputs.front());
+      keeper_.enter(Phase::kForward);
+      ddp_->set_position(epoch, record.step, micro_step);
+      std::optional<NoSyncGuard> no_sync;
+      if (scenario_.train.no_sync && micro_step + 1 < batches) no_sync.emplace(*ddp_);
+      const std::vector<Variable> outputs = ddp_->forward(batch, graph_);
+      const Seconds computed = clock_.now();
+      if (ddp_->has_rebuilt_buckets() != report_.rebuilt_buckets) describe_buckets();
+      data += (micro_step == 0 ? drawn - record.begin : drawn - begin);
+      forward += computed - drawn;
+
+      // The reducer's hooks launch the buckets as the gradients arrive, and its callback at the end
+      // of the pass waits for all of them: when backward returns every gradient is the mean over
+      // the ranks.
+      keeper_.enter(Phase::kBackward);
+      backward(outputs.front(), batches);
+      add_loss(record, outputs.front().data, batches);
+    }
+    record.samples = std::ssize(sample_indices);
+    record.sample_hash = hash_indices(sample_indices).hex();
+    record.data_end = record.begin + data;
+    record.forward_end = record.data_end + forward;
     record.backward_end = clock_.now();
     const IterationTimes& times = ddp_->last_iteration();
     record.backward_compute_end = times.backward_compute_end;
     record.comm_begin = times.backward_comm_start;
     record.comm_end = times.backward_comm_end;
-    record.loss = read_loss(outputs.front().data);
 
     report_.warnings = ddp_->warnings();
 
@@ -196,7 +227,9 @@ class Training {
     const bool computed = scenario_.model.kind == ModelSpec::Kind::kTransformer;
     const auto elements = static_cast<double>(report_.parameter_count);
     if (scenario_.train.clip_grad_norm && !is_meta_) {
-      record.grad_norm = clip_grad_norm(parameters, *scenario_.train.clip_grad_norm);
+      record.grad_norm =
+          clip_grad_norm(parameters, *scenario_.train.clip_grad_norm,
+                         scenario_.train.clip_norm_type, scenario_.train.error_if_nonfinite);
       if (computed) clock_.charge_flops(kClipFlops * elements);
     }
     record.clip_end = clock_.now();
@@ -213,11 +246,22 @@ class Training {
     record.optimizer_end = clock_.now();
   }
 
-  static std::optional<double> read_loss(const Tensor& loss) {
-    if (loss.is_meta()) return std::nullopt;
+  /// The step's loss is the mean over its batches, and so its gradient is.
+  void backward(const Variable& loss, std::int64_t batches) {
+    if (batches == 1) {
+      graph_.backward(loss);
+      return;
+    }
+    Tensor share = loss.data.empty_like();
+    share.device().fill(share, 1.0 / static_cast<double>(batches));
+    graph_.backward({loss}, {std::move(share)});
+  }
+
+  static void add_loss(StepRecord& record, const Tensor& loss, std::int64_t batches) {
+    if (loss.is_meta()) return;
     float value = 0;
     loss.device().copy_to_host(std::as_writable_bytes(std::span(&value, 1)), loss);
-    return value;
+    record.loss = record.loss.value_or(0) + value / static_cast<double>(batches);
   }
 
   bool hash_due(std::int64_t step) const {

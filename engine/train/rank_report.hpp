@@ -7,19 +7,22 @@
 
 #include "engine/comm/flight_recorder.hpp"
 #include "engine/core/error.hpp"
+#include "engine/ddp/ddp_logging.hpp"
 
 namespace gradsync {
 
 /// One optimizer step of one rank. Times are of the rank's clock, absolute, in the order in which
-/// they are listed.
+/// they are listed. A step over several batches (train.accumulate_steps) stands as if it had drawn
+/// all of them first, then run all forward passes, then all backward passes: the differences are
+/// the sums over its batches.
 struct StepRecord {
   std::int64_t epoch = 0;
-  std::int64_t step = 0;            ///< optimizer steps before it, over all epochs
-  std::optional<double> loss;       ///< of this rank's batch; absent where tensors are meta
+  std::int64_t step = 0;       ///< optimizer steps before it, over all epochs
+  std::optional<double> loss;  ///< mean over this rank's batches; absent where tensors are meta
   std::optional<double> grad_norm;  ///< before clipping; absent without clipping or on meta
   double learning_rate = 0;
   std::string parameter_hash;  ///< 32 hex digits after the update; empty where not taken
-  std::int64_t samples = 0;    ///< in the batch; the last batch of an epoch may be smaller
+  std::int64_t samples = 0;    ///< of all its batches; the last of an epoch may be smaller
   std::string sample_hash;     ///< XXH3-128 of the sample indices (int64, little endian)
   Seconds begin{0};
   Seconds data_end{0};  ///< the batch is drawn, the gradients are cleared
@@ -80,6 +83,7 @@ struct RankReport {
   std::vector<BucketSummary> buckets;
   std::string comm_hook = "allreduce";
   std::vector<std::string> warnings;  ///< DDP's, each once
+  DdpLoggingData ddp_logging;         ///< get_ddp_logging_data() after the last step
   std::string final_parameter_hash;   ///< empty where tensors are meta
   std::vector<StepRecord> steps;      ///< completed ones
   /// Every collective of the run that ended, in the order of completion (the flight recorder has

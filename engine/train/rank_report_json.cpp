@@ -95,6 +95,8 @@ Json to_json(const RankReport& report, ReportDetail detail) {
       {"buckets", std::move(buckets)},
       {"comm_hook", report.comm_hook},
       {"warnings", report.warnings},
+      {"ddp_logging",
+       {{"strs_map", report.ddp_logging.strs_map}, {"ints_map", report.ddp_logging.ints_map}}},
       {"final_parameter_hash", report.final_parameter_hash},
       {"peak_rss_bytes", report.peak_rss_bytes},
       {"steps", std::move(steps)},
@@ -149,6 +151,9 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
                                                  });
   fields.get("comm_hook", report.comm_hook);
   fields.get("warnings", report.warnings);
+  const JsonFields logging = fields.object("ddp_logging");
+  logging.get("strs_map", report.ddp_logging.strs_map);
+  logging.get("ints_map", report.ddp_logging.ints_map);
   fields.get("final_parameter_hash", report.final_parameter_hash);
   fields.get("peak_rss_bytes", report.peak_rss_bytes);
   report.steps = list_from_json<StepRecord>(fields, "steps", step_from_json);

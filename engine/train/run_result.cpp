@@ -95,13 +95,18 @@ void summarize_times(RunResult& result, const std::vector<RankReport>& reports) 
   result.time_breakdown = {forward / n, compute / n, comm / n, exposed / n, optimizer / n};
 }
 
-/// The hash on which all ranks agree after the last step that all completed.
+/// The hash on which all ranks agree: the final one where all have finished (in a join with fewer
+/// steps on some than on others), else that of the last step that all completed.
 std::optional<std::string> common_hash(const std::vector<RankReport>& reports,
                                        std::int64_t steps_completed) {
+  const bool finished = std::all_of(reports.begin(), reports.end(), [](const RankReport& report) {
+    return report.state == RankState::kFinished;
+  });
   std::string common;
   for (const RankReport& report : reports) {
     std::string hash;
-    if (report.state == RankState::kFinished && report.steps_completed == steps_completed) {
+    if (finished ||
+        (report.state == RankState::kFinished && report.steps_completed == steps_completed)) {
       hash = report.final_parameter_hash;
     } else {
       for (const StepRecord& step : report.steps) {
@@ -120,7 +125,7 @@ void describe_model(RunResult& result, const std::vector<RankReport>& reports) {
   for (const RankReport& report : reports) {
     if (report.parameter_tensors == 0) continue;
     result.parameters = {report.parameter_count, report.parameter_tensors, report.parameter_bytes};
-    result.ddp = {report.buckets, report.rebuilt_buckets, report.comm_hook};
+    result.ddp = {report.buckets, report.rebuilt_buckets, report.comm_hook, report.ddp_logging};
     return;
   }
 }

@@ -58,6 +58,7 @@ struct RunResult {
     std::vector<BucketSummary> buckets;
     bool rebuilt = false;
     std::string comm_hook;
+    DdpLoggingData logging;  ///< of the first rank that left a report
   };
 
   std::string scenario;

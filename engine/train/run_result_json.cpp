@@ -25,7 +25,12 @@ Json ddp_json(const RunResult::Ddp& ddp) {
                        {"elements", bucket.elements},
                        {"parameters", bucket.parameters}});
   }
-  return {{"buckets", std::move(buckets)}, {"rebuilt", ddp.rebuilt}, {"comm_hook", ddp.comm_hook}};
+  Json logging = ddp.logging.strs_map;
+  logging.update(Json(ddp.logging.ints_map));
+  return {{"buckets", std::move(buckets)},
+          {"rebuilt", ddp.rebuilt},
+          {"comm_hook", ddp.comm_hook},
+          {"logging_data", std::move(logging)}};
 }
 
 Json expectations_json(const std::vector<ExpectationResult>& expectations) {

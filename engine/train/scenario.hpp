@@ -86,15 +86,44 @@ struct TrainSpec {
   std::int64_t batch_size = 32;  ///< samples a rank and step
   std::int64_t epochs = 1;
   std::optional<std::int64_t> max_steps;  ///< ends the run early; counts over all epochs
+  std::int64_t accumulate_steps = 1;      ///< batches an optimizer step (gradient accumulation)
+  bool no_sync = true;                    ///< reduce only with the last batch of a step
   std::optional<double> clip_grad_norm = 1.0;
+  double clip_norm_type = 2;  ///< p of the norm; may be infinity
+  bool error_if_nonfinite = false;
   std::int64_t hash_every = 1;  ///< parameter hash every k steps; 0: only after the last
   bool check_hashes = false;    ///< compare the hash over all ranks whenever it is taken
   bool operator==(const TrainSpec&) const = default;
 };
 
+/// Training with uneven inputs (`model.join()`).
+struct JoinSpec {
+  bool enable = false;
+  bool divide_by_initial_world_size = true;
+  bool throw_on_early_termination = false;
+  bool operator==(const JoinSpec&) const = default;
+};
+
+/// PowerSGDState's options, for the hooks "power_sgd" and "batched_power_sgd".
+struct PowerSgdSpec {
+  std::int64_t matrix_approximation_rank = 1;
+  std::int64_t start_powerSGD_iter = 1000;
+  bool use_error_feedback = true;
+  bool warm_start = true;
+  bool operator==(const PowerSgdSpec&) const = default;
+};
+
 struct DdpSpec {
   std::optional<double> bucket_cap_mb;  ///< MiB; unset: PyTorch's None (25 MiB, first bucket 1 MiB)
   bool gradient_as_bucket_view = false;
+  bool find_unused_parameters = false;
+  bool static_graph = false;
+  bool broadcast_buffers = true;
+  std::vector<std::string> params_and_buffers_to_ignore;
+  std::string pytorch_version = "2.7";  ///< whose rules, where versions differ
+  std::optional<std::string> comm_hook;
+  PowerSgdSpec power_sgd;
+  JoinSpec join;
   bool operator==(const DdpSpec&) const = default;
 };
 

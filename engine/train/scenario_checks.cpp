@@ -20,6 +20,7 @@ class Checks {
     check_data();
     check_sampler();
     check_optimizer();
+    check_ddp();
     if (s_.backend == "sim") check_cluster();
     check_expect();
   }
@@ -49,6 +50,23 @@ class Checks {
     if (!replay && indices) {
       fail("/data/kind", "indices", "\"synthetic_tokens\" or \"text\"",
            "the model takes tokens" + because("/model/kind", "transformer"));
+    }
+  }
+
+  void check_ddp() const {
+    const DdpSpec& ddp = s_.ddp;
+    if (ddp.join.enable && s_.train.check_hashes) {
+      fail("/train/check_hashes", true, "false",
+           "ranks that ran out take part in no comparison" + because("/ddp/join/enable", true));
+    }
+    const PowerSgdSpec& power_sgd = ddp.power_sgd;
+    const bool uses_power_sgd =
+        ddp.comm_hook == "power_sgd" || ddp.comm_hook == "batched_power_sgd";
+    if (uses_power_sgd && power_sgd.start_powerSGD_iter < 2 &&
+        (power_sgd.use_error_feedback || power_sgd.warm_start)) {
+      fail("/ddp/power_sgd/start_powerSGD_iter", power_sgd.start_powerSGD_iter, "2 or more",
+           "the buckets change shape before iteration 1; or turn off use_error_feedback and "
+           "warm_start");
     }
   }
 

@@ -1,8 +1,85 @@
 // The rows of "optimizer", "train" and "ddp": the training loop.
 
+#include <cmath>
+
+#include "engine/ddp/comm_hooks.hpp"
 #include "engine/train/scenario_codec.hpp"
 
 namespace gradsync::scenario_table {
+namespace {
+
+/// JSON has no infinity, so a norm's p is a number or the text "inf", as people write it.
+Field clip_norm_type() {
+  Field row = field("clip_norm_type", SCENARIO_MEMBER(train.clip_norm_type), above(0),
+                    "p of the norm that `clip_grad_norm` bounds: 1, 2, ..., or `inf`.",
+                    {.examples = {1, 2, "inf"}, .other_names = {"norm_type"}});
+  row.type += ", or \"inf\"";
+  row.schema = {{"anyOf", Json::array({row.schema, Json{{"type", "string"}, {"enum", {"inf"}}}})}};
+  row.read = [type = row.type, number = row.read](const Json& value, const std::string& base_dir,
+                                                  Scenario& scenario) {
+    if (value == "inf") {
+      scenario.train.clip_norm_type = std::numeric_limits<double>::infinity();
+      return;
+    }
+    try {
+      number(value, base_dir, scenario);
+    } catch (Mistake& mistake) {
+      mistake.expected = type;
+      throw;
+    }
+  };
+  row.write = [](const Scenario& scenario) {
+    const double p = scenario.train.clip_norm_type;
+    return std::isinf(p) ? Json("inf") : Json(p);
+  };
+  return row;
+}
+
+Section power_sgd_section() {
+  return {
+      .name = "power_sgd",
+      .description =
+          "PowerSGDState, for the communication hooks `power_sgd` and "
+          "`batched_power_sgd`.",
+      .fields =
+          {
+              field("matrix_approximation_rank",
+                    SCENARIO_MEMBER(ddp.power_sgd.matrix_approximation_rank), at_least(1),
+                    "Columns of the two factors that are sent in place of a gradient."),
+              field("start_powerSGD_iter", SCENARIO_MEMBER(ddp.power_sgd.start_powerSGD_iter),
+                    at_least(0),
+                    "Iterations that are reduced in full first; at least 2 with error feedback or "
+                    "warm start, because the buckets are rebuilt before the second."),
+              field("use_error_feedback", SCENARIO_MEMBER(ddp.power_sgd.use_error_feedback), any(),
+                    "Add what compression lost to the next gradient."),
+              field("warm_start", SCENARIO_MEMBER(ddp.power_sgd.warm_start), any(),
+                    "Start each factorization from the last iteration's."),
+          },
+  };
+}
+
+Section join_section() {
+  return {
+      .name = "join",
+      .description =
+          "Train with uneven inputs, as inside `with model.join():`. A rank that has no "
+          "batches left takes part in the others' collectives with zeros.",
+      .fields =
+          {
+              field("enable", SCENARIO_MEMBER(ddp.join.enable), any(),
+                    "Run every epoch inside a join."),
+              field("divide_by_initial_world_size",
+                    SCENARIO_MEMBER(ddp.join.divide_by_initial_world_size), any(),
+                    "Divide gradients by the number of all ranks; false: by those that still have "
+                    "batches."),
+              field("throw_on_early_termination",
+                    SCENARIO_MEMBER(ddp.join.throw_on_early_termination), any(),
+                    "End the run on every rank, with an error, when the first runs out."),
+          },
+  };
+}
+
+}  // namespace
 
 Section optimizer_section() {
   const std::vector<std::string> adamw{"adamw"};
@@ -71,10 +148,19 @@ Section train_section() {
               field("max_steps", SCENARIO_MEMBER(train.max_steps), at_least(1),
                     "End after so many optimizer steps, counted over all epochs; null: no limit.",
                     {.other_names = {"steps", "num_steps", "iterations"}}),
-              field(
-                  "clip_grad_norm", SCENARIO_MEMBER(train.clip_grad_norm), above(0),
-                  "Largest 2-norm over all gradients, as in `clip_grad_norm_`; null: no clipping.",
-                  {.other_names = {"max_norm", "max_grad_norm", "clip", "grad_clip"}}),
+              field("accumulate_steps", SCENARIO_MEMBER(train.accumulate_steps), at_least(1),
+                    "Batches whose gradients are averaged into one optimizer step. The last step "
+                    "of an epoch may have fewer.",
+                    {.other_names = {"gradient_accumulation_steps", "accumulation_steps"}}),
+              field("no_sync", SCENARIO_MEMBER(train.no_sync), any(),
+                    "Run all but the last batch of a step inside `no_sync()`; false: every "
+                    "backward pass is reduced."),
+              field("clip_grad_norm", SCENARIO_MEMBER(train.clip_grad_norm), above(0),
+                    "Largest norm over all gradients, as in `clip_grad_norm_`; null: no clipping.",
+                    {.other_names = {"max_norm", "max_grad_norm", "clip", "grad_clip"}}),
+              clip_norm_type(),
+              field("error_if_nonfinite", SCENARIO_MEMBER(train.error_if_nonfinite), any(),
+                    "End the run when that norm is NaN or infinite."),
               field("hash_every", SCENARIO_MEMBER(train.hash_every), at_least(0),
                     "Take the hash of all parameters every so many steps; 0: after the last step "
                     "only."),
@@ -100,7 +186,28 @@ Section ddp_section() {
                      .other_names = {"bucket_cap", "bucket_size", "bucket_size_mb"}}),
               field("gradient_as_bucket_view", SCENARIO_MEMBER(ddp.gradient_as_bucket_view), any(),
                     "Gradients are views into the buckets, which saves a copy each way."),
+              field("find_unused_parameters", SCENARIO_MEMBER(ddp.find_unused_parameters), any(),
+                    "Walk the graph after each forward for parameters that it does not reach. The "
+                    "buckets are never rebuilt then."),
+              field("static_graph", SCENARIO_MEMBER(ddp.static_graph), any(),
+                    "The graph of the first iteration is that of all."),
+              field("broadcast_buffers", SCENARIO_MEMBER(ddp.broadcast_buffers), any(),
+                    "Send rank 0's buffers to all before each forward."),
+              field("params_and_buffers_to_ignore",
+                    SCENARIO_MEMBER(ddp.params_and_buffers_to_ignore), any(),
+                    "Names of parameters and buffers that are neither broadcast nor reduced.",
+                    {.examples = {Json::array({"head.bias"})},
+                     .other_names = {"ignored_parameters"}}),
+              field("pytorch_version", SCENARIO_MEMBER(ddp.pytorch_version),
+                    matching("^[1-9][0-9]?\\.[0-9]{1,2}$", "a version of PyTorch such as \"2.7\""),
+                    "Whose rules to follow where versions of PyTorch differ "
+                    "(docs/pytorch-parity.md).",
+                    {.examples = {"2.7", "1.13"}}),
+              field("comm_hook", SCENARIO_MEMBER(ddp.comm_hook), one_of(comm_hook_names()),
+                    "Communication hook to register: what is sent for a bucket; null: none.",
+                    {.other_names = {"register_comm_hook", "hook"}}),
           },
+      .sections = {power_sgd_section(), join_section()},
   };
 }
 

@@ -21,7 +21,8 @@ ShardPlan plan_shard(const Scenario& scenario, std::int64_t dataset_size, int ra
   const std::int64_t batch = scenario.train.batch_size;
   ShardPlan plan;
   plan.samples = sampler.num_samples();
-  plan.steps_per_epoch = (plan.samples + batch - 1) / batch;
+  const std::int64_t samples_per_step = batch * scenario.train.accumulate_steps;
+  plan.steps_per_epoch = (plan.samples + samples_per_step - 1) / samples_per_step;
   plan.steps = plan.steps_per_epoch * scenario.train.epochs;
   if (scenario.train.max_steps) plan.steps = std::min(plan.steps, *scenario.train.max_steps);
   return plan;

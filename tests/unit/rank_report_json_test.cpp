@@ -61,6 +61,8 @@ RankReport full_report() {
   report.buckets = {{0, 100, 25, *names}, {1, 4, 1, {"bias"}}};
   report.comm_hook = "fp16_compress";
   report.warnings = {"one", "two"};
+  report.ddp_logging.strs_map["bucket_sizes"] = "100, 4";
+  report.ddp_logging.ints_map["world_size"] = 2;
   report.final_parameter_hash = "0123456789abcdef0123456789abcdef";
   StepRecord step;
   step.epoch = 1;
@@ -104,6 +106,8 @@ TEST_CASE("rank report: JSON text and back loses nothing") {
   CHECK(read.failed_collective->error == "timed out after 2 s");
   CHECK(read.error_code == ErrorCode::kTimeout);
   CHECK(read.warnings == std::vector<std::string>{"one", "two"});
+  CHECK(read.ddp_logging.strs_map == full_report().ddp_logging.strs_map);
+  CHECK(read.ddp_logging.ints_map == full_report().ddp_logging.ints_map);
 }
 
 TEST_CASE("rank report: every key of the JSON is read back") {
