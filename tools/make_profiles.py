@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the model profiles in scenarios/models/ (see docs/profiles.md).
+"""Writes the model profiles in scenarios/models/ (see docs/bring-your-model.md).
 
 Parameter lists follow from the architectures; times are computed or measured as each profile's
 "source" says. Run it from anywhere; it needs nothing but Python 3. `--check` writes nothing and

@@ -16,7 +16,7 @@ struct ProfileParameter {
 };
 
 /// What a training step of some model costs on some machine, without the model: parameters in
-/// registration order and times. See docs/profiles.md.
+/// registration order and times. See docs/bring-your-model.md.
 struct ModelProfile {
   std::string name;
   std::string source;      ///< where the numbers come from
