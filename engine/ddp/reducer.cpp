@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/core/float16.hpp"
 #include "engine/ddp/control_tensor.hpp"
 
 namespace gradsync {
@@ -131,9 +132,24 @@ void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
   if (comm_hook_) {
     device.copy(view, parameter.grad);
   } else {
-    device.scale(view, parameter.grad, 1.0 / divisor_);
+    device.scale(view, parameter.grad, scale_factor(view.dtype()));
   }
   if (options_.gradient_as_bucket_view) parameter.grad = view;
+}
+
+/// 1/divisor as PyTorch multiplies by it. Before 2.0 a factor was rounded to the gradient's own
+/// type, since then to float32 where that is a 16-bit type.
+double Reducer::scale_factor(DType dtype) const {
+  const double factor = 1.0 / divisor_;
+  if (options_.pytorch_version < PytorchVersion{2, 0}) {
+    if (dtype == DType::kFloat16) {
+      return float16_to_float(float_to_float16(static_cast<float>(factor)));
+    }
+    if (dtype == DType::kBFloat16) {
+      return bfloat16_to_float(float_to_bfloat16(static_cast<float>(factor)));
+    }
+  }
+  return factor;
 }
 
 void Reducer::launch_ready_buckets() {

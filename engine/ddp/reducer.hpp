@@ -95,6 +95,7 @@ class Reducer {
   // Backward
   void mark_ready(std::size_t index, BackwardPass& pass);
   void fill_slot(Parameter& parameter, std::size_t index);
+  double scale_factor(DType dtype) const;
   void launch_ready_buckets();
   void launch(std::size_t bucket);
   BucketFuture start_reduction(const Bucket& bucket, std::size_t index, const Tensor& gradients,

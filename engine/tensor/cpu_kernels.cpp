@@ -170,7 +170,7 @@ void add(T* dst, const T* src, std::size_t count) {
 
 template <typename T>
 void scale(T* dst, const T* src, double factor, std::size_t count) {
-  const MathType<T> rounded = widen(narrow<T>(static_cast<MathType<T>>(factor)));
+  const MathType<T> rounded = static_cast<MathType<T>>(factor);
   if (dst == src) {
     simd::dispatch(ScaleInPlace{}, dst, rounded, count);
   } else {

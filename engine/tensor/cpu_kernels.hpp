@@ -13,7 +13,7 @@ namespace gradsync::cpu {
 /// dst[i] = dst[i] + src[i]
 template <typename T>
 void add(T* dst, const T* src, std::size_t count);
-/// dst[i] = src[i] * factor, factor rounded to T
+/// dst[i] = src[i] * factor, factor rounded to the type that T is computed in
 template <typename T>
 void scale(T* dst, const T* src, double factor, std::size_t count);
 /// dst[i] = dst[i] / divisor, divisor rounded to the type that T is computed in

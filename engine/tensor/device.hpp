@@ -78,8 +78,8 @@ class Device {
   virtual void fill(Tensor& dst, double value) = 0;
   /// dst += src, one rounding an element.
   virtual void add(Tensor& dst, const Tensor& src) = 0;
-  /// dst = src * factor, factor rounded to the dtype first (the reducer's copy path: PyTorch scales
-  /// a gradient by float(1/world) while copying it into its bucket). dst and src may be the same.
+  /// dst = src * factor, factor rounded to the type that the dtype is computed in (float32 for the
+  /// 16-bit types; the reducer's copy path). dst and src may be the same.
   virtual void scale(Tensor& dst, const Tensor& src, double factor) = 0;
   /// dst /= divisor, a true division (the reducer's alias path on CPU).
   virtual void divide(Tensor& dst, double divisor) = 0;

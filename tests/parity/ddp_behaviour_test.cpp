@@ -377,7 +377,8 @@ TEST_CASE("unlike in PyTorch, rank 0 also learns of a parameter with another sha
     return error_of([&] { f.build({rank.rank == 0 ? f.a : make_parameter("a.weight", {4})}, {}); });
   });
   for (const std::string& error : errors) {
-    CHECK_THAT(error, gradsync::test::contains("rank 0 has parameter a.weight float32 [2, 2], rank 1 "
-                                               "has parameter a.weight float32 [4]"));
+    CHECK_THAT(error,
+               gradsync::test::contains("rank 0 has parameter a.weight float32 [2, 2], rank 1 "
+                                        "has parameter a.weight float32 [4]"));
   }
 }
