@@ -37,8 +37,7 @@ std::string describe_mismatch(std::int64_t sequence, int rank_a, const std::stri
                               int rank_b, const std::string& signature_b) {
   return fmt::format(
       "collective #{} is not the same on all ranks: rank {} issued {}; rank {} issued {}. All "
-      "ranks "
-      "must issue the same collectives in the same order",
+      "ranks must issue the same collectives in the same order",
       sequence, rank_a, signature_a, rank_b, signature_b);
 }
 
