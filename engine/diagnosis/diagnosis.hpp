@@ -20,8 +20,11 @@ struct DiagnosisRow {
   std::string last_completed;  ///< the last collective that completed there; empty for none
   std::string blocked_in;      ///< empty unless blocked
   std::string detail;          ///< the error or how the process ended; empty for none
-  Seconds since{0};            ///< in this state, on the first of the ranks that came to it
-  std::int64_t steps_completed = 0;
+  /// In this state, on the first of the ranks that came to it; absent where nobody saw it.
+  std::optional<Seconds> since;
+  std::optional<std::int64_t> steps_completed;  ///< absent where the ranks left no report
+};  ///< in this state, on the first of the ranks that came to it
+std::int64_t steps_completed = 0;
 };
 
 /// Why a run did not complete. No sentence holds a time, an address or a process number, so equal

@@ -25,11 +25,11 @@ Json to_json(const Diagnosis& diagnosis) {
         {"ranks", row.ranks},
         {"state", row.state},
         {"phase", text_or_null(row.phase)},
-        {"steps_completed", row.steps_completed},
+        {"steps_completed", or_null(row.steps_completed)},
         {"last_completed", text_or_null(row.last_completed)},
         {"blocked_in", text_or_null(row.blocked_in)},
         {"detail", text_or_null(row.detail)},
-        {"since", row.since.count()},
+        {"since", row.since ? Json(row.since->count()) : Json()},
     });
   }
   return {

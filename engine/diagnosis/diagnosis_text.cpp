@@ -52,15 +52,17 @@ std::string format_table(const std::vector<DiagnosisRow>& table) {
   std::string text = fmt::format("  {:<{}}  {:<9}  {:<9}  {:>5}  {:>12}\n", "ranks", width, "state",
                                  "phase", "steps", "since");
   for (const DiagnosisRow& row : table) {
-    text += fmt::format("  {:<{}}  {:<9}  {:<9}  {:>5}  {:>10.6f} s\n", rank_numbers(row.ranks),
-                        width, row.state, row.phase, row.steps_completed, row.since.count());
+    const std::string steps = row.steps_completed ? fmt::format("{}", *row.steps_completed) : "-";
+    const std::string since = row.since ? fmt::format("{:.6f} s", row.since->count()) : "-";
+    text += fmt::format("  {:<{}}  {:<9}  {:<9}  {:>5}  {:>12}\n", rank_numbers(row.ranks), width,
+                        row.state, row.phase, steps, since);
     const auto below = [&](const char* name, const std::string& what) {
       constexpr std::size_t kIndent = 13;
       if (!what.empty()) text += fmt::format("    {:<8} {}", name, wrap(what, kIndent));
     };
     below("in", row.blocked_in);
     below("after", row.last_completed);
-    below("error", row.detail);
+    below(row.state == "died" ? "by" : "error", row.detail);
   }
   return text;
 }

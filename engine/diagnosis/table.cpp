@@ -16,9 +16,12 @@ DiagnosisRow row_of(const RankView& view) {
   row.state = to_string(view.standing);
   if (view.report == nullptr) return row;
   const RankReport& report = *view.report;
-  row.phase = to_string(report.phase);
-  row.since = report.phase_since;
-  row.steps_completed = report.steps_completed;
+  const bool left_a_report = report.parameter_tensors > 0 || !report.flight.empty();
+  if (left_a_report || view.standing != Standing::kDied) {
+    row.phase = to_string(report.phase);
+    row.since = report.phase_since;
+    row.steps_completed = report.steps_completed;
+  }
   if (view.last_completed != nullptr)
     row.last_completed = describe_collective(*view.last_completed);
   switch (view.standing) {
@@ -33,13 +36,12 @@ DiagnosisRow row_of(const RankView& view) {
       row.since = report.ended;
       break;
     case Standing::kDied:
-      row.since = report.ended;
+      if (report.ended > Seconds{0}) row.since = report.ended;
       if (report.exit_signal) {
         row.detail = describe_signal(*report.exit_signal);
       } else if (report.exit_code) {
         row.detail = fmt::format("exit status {}", *report.exit_code);
       }
-      if (report.flight.empty() && report.steps.empty()) row.phase.clear();  // it left no word
       break;
     default:
       break;
@@ -67,7 +69,7 @@ std::vector<DiagnosisRow> make_table(const Digest& digest) {
       table.push_back(std::move(row));
     } else {
       same->ranks.push_back(view.rank);
-      same->since = std::min(same->since, row.since);
+      if (row.since && (!same->since || *row.since < *same->since)) same->since = row.since;
     }
   }
   return table;

@@ -129,6 +129,7 @@ TEST_CASE("diagnosis: reports of half the ranks give the verdict and say what is
   REQUIRE(found->notes.size() == 1);
   CHECK_THAT(found->notes[0], contains("no report of ranks 2-3"));
   CHECK(found->table.back().state == "no report");
+  CHECK_FALSE(found->table.back().since.has_value());
 }
 
 TEST_CASE("diagnosis: no reports at all, and reports of ranks that cannot be, are no crash") {
@@ -240,6 +241,8 @@ TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its vic
     REQUIRE(found->table.size() == 2);
     CHECK(found->table[1].state == "died");
     CHECK(found->table[1].detail == "signal 9 (SIGKILL)");
+    CHECK(found->table[1].since == Seconds{3.6});
+    CHECK_FALSE(found->table[1].steps_completed.has_value());  // nobody knows
   }
   SECTION("nobody watched: the rank that left no report") {
     const auto found = diagnose(reports, scenario);
