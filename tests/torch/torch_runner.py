@@ -15,7 +15,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
@@ -52,6 +52,11 @@ def make_ddp(case: dict, model: torch.nn.Module) -> DistributedDataParallel:
         ddp.register_comm_hook(None, default_hooks.allreduce_hook)
     elif options["comm_hook"] == "fp16_compress":
         ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif options["power_sgd"]:
+        state = powerSGD_hook.PowerSGDState(None, **options["power_sgd"])
+        batched = options["comm_hook"] == "batched_power_sgd"
+        hook = powerSGD_hook.batched_powerSGD_hook if batched else powerSGD_hook.powerSGD_hook
+        ddp.register_comm_hook(state, hook)
     return ddp
 
 

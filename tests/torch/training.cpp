@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/core/error.hpp"
+#include "engine/ddp/comm_hooks.hpp"
 #include "engine/ddp/ddp_logging.hpp"
 #include "engine/ddp/join.hpp"
 #include "engine/optim/adamw.hpp"
@@ -38,6 +39,18 @@ DdpOptions ddp_options(const nlohmann::json& case_) {
   options.params_and_buffers_to_ignore = described.at("ignored_parameters");
   options.pytorch_version = {case_.at("pytorch_version").at(0), case_.at("pytorch_version").at(1)};
   return options;
+}
+
+CommHook comm_hook(const nlohmann::json& described) {
+  PowerSgdOptions options;
+  if (const auto& power_sgd = described.at("power_sgd"); !power_sgd.is_null()) {
+    options.matrix_approximation_rank = power_sgd.at("matrix_approximation_rank");
+    options.start_powerSGD_iter = power_sgd.at("start_powerSGD_iter");
+    options.use_error_feedback = power_sgd.at("use_error_feedback");
+    options.warm_start = power_sgd.at("warm_start");
+    options.random_seed = power_sgd.at("random_seed");
+  }
+  return make_comm_hook(described.at("comm_hook"), options);
 }
 
 DistributedSampler make_sampler(const nlohmann::json& case_, int rank) {
@@ -94,6 +107,8 @@ nlohmann::json Training::run() {
   nlohmann::json error;
   try {
     ddp_ = std::make_unique<DistributedDataParallel>(*model_, group_, ddp_options(case_));
+    if (const auto& described = case_.at("ddp"); !described.at("comm_hook").is_null())
+      ddp_->register_comm_hook(comm_hook(described), described.at("comm_hook"));
     optimizer_ = make_optimizer(case_.at("optimizer"), model_->parameters());
     train();
   } catch (const Error& raised) {
