@@ -23,8 +23,6 @@ struct DiagnosisRow {
   /// In this state, on the first of the ranks that came to it; absent where nobody saw it.
   std::optional<Seconds> since;
   std::optional<std::int64_t> steps_completed;  ///< absent where the ranks left no report
-};  ///< in this state, on the first of the ranks that came to it
-std::int64_t steps_completed = 0;
 };
 
 /// Why a run did not complete. No sentence holds a time, an address or a process number, so equal
@@ -40,10 +38,9 @@ struct Diagnosis {
   std::string fix;            ///< what to change in the scenario
   std::string first_cause;    ///< what went wrong first
   std::string first_symptom;  ///< what is seen first
-  std::vector<std::string>
-      consequences;                 ///< errors that followed from it, one for each group of ranks
-  std::vector<std::string> notes;   ///< what is missing or was ruled out
-  std::vector<DiagnosisRow> table;  ///< by first rank
+  std::vector<std::string> consequences;  ///< what followed from it on other ranks
+  std::vector<std::string> notes;         ///< what is missing or was ruled out
+  std::vector<DiagnosisRow> table;        ///< by first rank
 };
 
 /// From the ranks' reports to a verdict; nothing if every rank finished and all agree. Does not

@@ -52,6 +52,28 @@ JoinOptions join_options(const JoinSpec& spec) {
           .throw_on_early_termination = spec.throw_on_early_termination};
 }
 
+LrSchedule lr_schedule(const LrScheduleSpec& spec) {
+  LrSchedule schedule;
+  switch (spec.kind) {
+    case LrScheduleSpec::Kind::kConstant:
+      schedule.kind = LrSchedule::Kind::kConstant;
+      break;
+    case LrScheduleSpec::Kind::kStep:
+      schedule.kind = LrSchedule::Kind::kStep;
+      break;
+    case LrScheduleSpec::Kind::kCosine:
+      schedule.kind = LrSchedule::Kind::kCosine;
+      break;
+  }
+  schedule.step_size = spec.step_size;
+  schedule.gamma = spec.gamma;
+  schedule.total_steps = spec.total_steps;
+  schedule.min_lr = spec.min_lr;
+  schedule.warmup_steps = spec.warmup_steps;
+  schedule.warmup_start_factor = spec.warmup_start_factor;
+  return schedule;
+}
+
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec) {
   if (!spec.comm_hook) return;
   PowerSgdOptions options;

@@ -10,6 +10,7 @@
 #include "engine/ddp/join.hpp"
 #include "engine/models/model.hpp"
 #include "engine/models/profile.hpp"
+#include "engine/optim/lr_schedule.hpp"
 #include "engine/optim/optimizer.hpp"
 #include "engine/train/scenario.hpp"
 
@@ -30,6 +31,7 @@ DdpOptions ddp_options(const DdpSpec& spec);
 JoinOptions join_options(const JoinSpec& spec);
 /// The hook that the scenario names, if any.
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec);
+LrSchedule lr_schedule(const LrScheduleSpec& spec);
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device);
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,

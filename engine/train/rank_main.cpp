@@ -96,6 +96,7 @@ class Training {
     ddp_.emplace(*model_, group_, ddp_options(scenario.ddp));
     register_comm_hook(*ddp_, scenario.ddp);
     optimizer_ = make_optimizer(scenario.optimizer, model_->parameters());
+    lr_schedule_ = lr_schedule(scenario.optimizer.lr_schedule);
     describe_buckets();
   }
 
@@ -233,6 +234,8 @@ class Training {
       if (computed) clock_.charge_flops(kClipFlops * elements);
     }
     record.clip_end = clock_.now();
+    optimizer_->set_learning_rate(
+        scheduled_lr(lr_schedule_, scenario_.optimizer.lr, report_.steps_completed));
     record.learning_rate = optimizer_->learning_rate();
     // On meta tensors there is nothing to update, and the optimizer's state would be nothing but
     // shapes: 150 MB of them for a thousand ranks of BERT.
@@ -288,6 +291,7 @@ class Training {
   Graph graph_;
   std::optional<DistributedDataParallel> ddp_;
   std::unique_ptr<Optimizer> optimizer_;
+  LrSchedule lr_schedule_;
   bool is_meta_ = false;
 };
 

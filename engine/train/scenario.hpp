@@ -66,6 +66,19 @@ struct SamplerSpec {
   bool operator==(const SamplerSpec&) const = default;
 };
 
+/// How the learning rate changes from step to step; see engine/optim/lr_schedule.hpp.
+struct LrScheduleSpec {
+  enum class Kind { kConstant, kStep, kCosine };
+  Kind kind = Kind::kConstant;
+  std::int64_t step_size = 1;
+  double gamma = 0.1;
+  std::int64_t total_steps = 1;
+  double min_lr = 0;
+  std::int64_t warmup_steps = 0;
+  double warmup_start_factor = 1.0 / 3;
+  bool operator==(const LrScheduleSpec&) const = default;
+};
+
 struct OptimizerSpec {
   enum class Kind { kAdamW, kSgd };
   Kind kind = Kind::kAdamW;
@@ -79,6 +92,7 @@ struct OptimizerSpec {
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
+  LrScheduleSpec lr_schedule;
   bool operator==(const OptimizerSpec&) const = default;
 };
 

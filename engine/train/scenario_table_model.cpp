@@ -52,8 +52,8 @@ Section model_section() {
                     "Multiplies every time of the profile: 0.5 is a GPU twice as fast.",
                     {.kinds = replay}),
               field("payload", SCENARIO_MEMBER(model.replay.payload), any(),
-                    "Give the gradients bytes and values that are known exactly. In `sim` they "
-                    "have a shape only, otherwise, and there is no parameter hash.",
+                    "In `sim`, give parameters and gradients bytes, with values that are known "
+                    "exactly, and so a parameter hash. On real backends they always have them.",
                     {.kinds = replay}),
           },
   };

@@ -35,6 +35,44 @@ Field clip_norm_type() {
   return row;
 }
 
+Section lr_schedule_section() {
+  using Kind = LrScheduleSpec::Kind;
+  const auto kind = [](const char* name, const char* description, Kind value) {
+    return scenario_table::Kind{
+        name, description, [value](Scenario& s) { s.optimizer.lr_schedule.kind = value; },
+        [value](const Scenario& s) { return s.optimizer.lr_schedule.kind == value; }};
+  };
+  const std::vector<std::string> step{"step"};
+  const std::vector<std::string> cosine{"cosine"};
+  return {
+      .name = "lr_schedule",
+      .description =
+          "How the learning rate changes from one optimizer step to the next, after a "
+          "linear warm-up.",
+      .kinds = {kind("constant", "It stays.", Kind::kConstant),
+                kind("step", "`StepLR`, counted in optimizer steps.", Kind::kStep),
+                kind("cosine", "`CosineAnnealingLR`, once down.", Kind::kCosine)},
+      .fields =
+          {
+              field("step_size", SCENARIO_MEMBER(optimizer.lr_schedule.step_size), at_least(1),
+                    "Optimizer steps between two changes.", {.kinds = step}),
+              field("gamma", SCENARIO_MEMBER(optimizer.lr_schedule.gamma), at_least(0),
+                    "Factor of each change.", {.kinds = step}),
+              field("total_steps", SCENARIO_MEMBER(optimizer.lr_schedule.total_steps), at_least(1),
+                    "Optimizer steps until `min_lr` is reached.",
+                    {.kinds = cosine, .other_names = {"T_max"}}),
+              field("min_lr", SCENARIO_MEMBER(optimizer.lr_schedule.min_lr), at_least(0),
+                    "Where the learning rate ends.", {.kinds = cosine, .other_names = {"eta_min"}}),
+              field("warmup_steps", SCENARIO_MEMBER(optimizer.lr_schedule.warmup_steps),
+                    at_least(0), "Optimizer steps in which the learning rate rises to `lr`."),
+              field("warmup_start_factor",
+                    SCENARIO_MEMBER(optimizer.lr_schedule.warmup_start_factor), above(0),
+                    "Fraction of `lr` in the first step of the warm-up.",
+                    {.other_names = {"start_factor"}}),
+          },
+  };
+}
+
 Section power_sgd_section() {
   return {
       .name = "power_sgd",
@@ -130,6 +168,7 @@ Section optimizer_section() {
               field("maximize", SCENARIO_MEMBER(optimizer.maximize), any(),
                     "Ascend in place of descend."),
           },
+      .sections = {lr_schedule_section()},
   };
 }
 
