@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -60,7 +61,7 @@ TEST_CASE("scenario: an empty object is the handbook's job") {
 }
 
 TEST_CASE("scenario: every key reaches its member") {
-  const Scenario s = parse(R"({
+  const std::string text = R"({
     "name": "n", "description": "d", "backend": "sim", "ranks": 6, "seed": 18446744073709551615,
     "timeout": "2min",
     "model": {"kind": "transformer", "vocab_size": 300, "d_model": 24, "nhead": 3, "num_layers": 5,
@@ -70,9 +71,16 @@ TEST_CASE("scenario: every key reaches its member") {
                 "shard_sizes": [10, 10, 10, 10, 10, 5]},
     "optimizer": {"kind": "adamw", "lr": 0.5, "betas": [0.25, 0.75], "eps": 0.125,
                   "weight_decay": 0.0625, "amsgrad": true, "maximize": true},
-    "train": {"batch_size": 11, "epochs": 12, "max_steps": 13, "clip_grad_norm": 14.5,
-              "hash_every": 15, "check_hashes": true},
-    "ddp": {"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true},
+    "train": {"batch_size": 11, "epochs": 12, "max_steps": 13, "accumulate_steps": 2,
+              "no_sync": false, "clip_grad_norm": 14.5, "clip_norm_type": "inf",
+              "error_if_nonfinite": true, "hash_every": 15, "check_hashes": true},
+    "ddp": {"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true, "find_unused_parameters": true,
+            "static_graph": true, "broadcast_buffers": false, "pytorch_version": "1.13",
+            "params_and_buffers_to_ignore": ["a", "b"], "comm_hook": "power_sgd",
+            "power_sgd": {"matrix_approximation_rank": 4, "start_powerSGD_iter": 5,
+                          "use_error_feedback": false, "warm_start": false},
+            "join": {"enable": false, "divide_by_initial_world_size": false,
+                     "throw_on_early_termination": true}},
     "cluster": {"nodes": 3, "gpus_per_node": 2, "compute_rate": "2Tf", "topology": "fat_tree",
                 "intra_node": {"bandwidth": "300GBps", "latency": "3us"},
                 "inter_node": {"bandwidth": "200Gbps", "latency": "5us"},
@@ -85,7 +93,19 @@ TEST_CASE("scenario: every key reaches its member") {
                "equal_hashes_on_all_ranks": true, "repeat": 19,
                "loss": {"last_min": 0.5, "last_max": 1.5, "last_ratio_max": 0.75},
                "diagnosis": {"kind": "uneven_shards", "ranks": [5]}}
-  })");
+  })";
+  const Scenario s = parse(text);
+  // The text leaves no key out: none is added when the scenario is written.
+  const auto keys = [](const auto& self, const nlohmann::json& object) -> std::size_t {
+    std::size_t count = object.size();
+    for (const auto& value : object) {
+      if (value.is_object()) count += self(self, value);
+    }
+    return count;
+  };
+  CHECK(keys(keys, nlohmann::json::parse(to_json(s).dump())) ==
+        keys(keys, nlohmann::json::parse(text)));
+
   Scenario expected;
   expected.name = "n";
   expected.description = "d";
@@ -107,11 +127,23 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.train.batch_size = 11;
   expected.train.epochs = 12;
   expected.train.max_steps = 13;
+  expected.train.accumulate_steps = 2;
+  expected.train.no_sync = false;
   expected.train.clip_grad_norm = 14.5;
+  expected.train.clip_norm_type = std::numeric_limits<double>::infinity();
+  expected.train.error_if_nonfinite = true;
   expected.train.hash_every = 15;
   expected.train.check_hashes = true;
   expected.ddp.bucket_cap_mb = 1.5;
   expected.ddp.gradient_as_bucket_view = true;
+  expected.ddp.find_unused_parameters = true;
+  expected.ddp.static_graph = true;
+  expected.ddp.broadcast_buffers = false;
+  expected.ddp.pytorch_version = "1.13";
+  expected.ddp.params_and_buffers_to_ignore = {"a", "b"};
+  expected.ddp.comm_hook = "power_sgd";
+  expected.ddp.power_sgd = {4, 5, false, false};
+  expected.ddp.join = {false, false, true};
   expected.cluster.nodes = 3;
   expected.cluster.gpus_per_node = 2;
   expected.cluster.compute_rate = {2e12};
