@@ -42,7 +42,9 @@ void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
     RankReport& report = reports.at(static_cast<std::size_t>(exit.rank));
     report.exit_code = exit.signal == 0 ? std::optional(exit.exit_code) : std::nullopt;
     report.exit_signal = exit.signal != 0 ? std::optional(exit.signal) : std::nullopt;
-    if (exit.ended_by_launcher && report.state == RankState::kRunning && !report.error_code) {
+    // Not so where the whole run was asked to end: then the signal is what ended the rank.
+    const bool is_victim = exit.ended_by_launcher && launched.forwarded_signal == 0;
+    if (is_victim && report.state == RankState::kRunning && !report.error_code) {
       report.error_code = ErrorCode::kPeerFailed;
       report.error =
           fmt::format("rank {} was ended by its launcher ({})", exit.rank, exit.describe());

@@ -243,7 +243,7 @@ Failure GlooProcessGroup::Impl::diagnose(const CollectiveRecord& record, const T
   if (e.reason == TransferError::Reason::kTimeout) {
     return fail({env.rank,
                  ErrorCode::kTimeout,
-                 fmt::format("timed out after {} in {} #{}, {} (nothing came from rank {})",
+                 fmt::format("timed out after {} in {} #{}, {} (waiting for rank {})",
                              format_duration(options.timeout), to_string(record.op),
                              record.sequence, describe(record.label), e.peer),
                  {}});

@@ -35,7 +35,7 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const char* n
 std::optional<std::string> process_environment(const char* name);
 
 /// Finds this process's rank, in this order: flags; RANK, WORLD_SIZE, ... (torchrun, gradsync
-/// launch); OMPI_COMM_WORLD_* (mpirun of Open MPI); PMI_*, PMIX_RANK (MPICH, Hydra, Slurm's PMI);
+/// launch); OMPI_COMM_WORLD_* (mpirun of Open MPI); PMI_* (MPICH, Hydra, Slurm's PMI);
 /// SLURM_* (srun). Nothing when no launcher is in sight: then `gradsync run` starts the ranks
 /// itself.
 ///

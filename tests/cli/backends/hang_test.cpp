@@ -84,15 +84,17 @@ TEST_CASE("kill -9 of a rank ends the run with status 6, names the rank, and lea
   CHECK(diagnosed.json().at("ranks") == nlohmann::ordered_json({2}));
 }
 
-TEST_CASE("SIGTERM to the command ends all ranks") {
+TEST_CASE("a signal to the command ends all ranks, and the run has failed by it") {
+  const int signal = GENERATE(SIGTERM, SIGINT);
   const TemporaryDirectory directory;
   Command command(run_arguments(shipped("quickstart.json"), small_model(),
                                 {"--backend", "gloo", "--ranks", "3", "--set",
                                  "train.epochs=1000000", "--out", directory.path() / "out"}));
   REQUIRE(command.wait_for_output("\n       3 "));
-  REQUIRE(::kill(command.pid(), SIGTERM) == 0);
+  REQUIRE(::kill(command.pid(), signal) == 0);
   const CommandResult result = command.wait();
-  CHECK(result.exit_status != 0);
+  CHECK(result.exit_status == 6);
+  CHECK_THAT(result.out, contains("failed: ") && contains("signal " + std::to_string(signal)));
   CHECK(command.survivors().empty());
 }
 
