@@ -44,7 +44,8 @@ const char* to_string(CollectiveState state) noexcept {
   return "unknown";
 }
 
-FlightRecorder::FlightRecorder(std::size_t capacity) : capacity_(std::max<std::size_t>(1, capacity)) {}
+FlightRecorder::FlightRecorder(std::size_t capacity)
+    : capacity_(std::max<std::size_t>(1, capacity)) {}
 
 std::int64_t FlightRecorder::schedule(CollectiveRecord record) {
   const std::lock_guard lock(mutex_);

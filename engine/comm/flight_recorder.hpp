@@ -17,8 +17,8 @@ namespace gradsync {
 enum class OpType { kAllreduce, kBroadcast, kAllgather, kBarrier };
 enum class ReduceOp { kSum, kMax, kMin };
 
-const char* to_string(OpType op) noexcept;     ///< "allreduce", "broadcast", "allgather", "barrier"
-const char* to_string(ReduceOp op) noexcept;   ///< "sum", "max", "min"
+const char* to_string(OpType op) noexcept;    ///< "allreduce", "broadcast", "allgather", "barrier"
+const char* to_string(ReduceOp op) noexcept;  ///< "sum", "max", "min"
 
 /// Life of a collective on one rank, as in PyTorch's flight recorder.
 enum class CollectiveState {
@@ -52,8 +52,8 @@ struct CollectiveRecord {
 
 /// The last collectives of one rank: a ring buffer of fixed size, always on, in every world.
 ///
-/// Thread-safety: `schedule` is called by the rank's thread; `start`, `complete` and `fail` by it or
-/// by a communication thread; `snapshot` by anyone (a watchdog, a signal's handler thread).
+/// Thread-safety: `schedule` is called by the rank's thread; `start`, `complete` and `fail` by it
+/// or by a communication thread; `snapshot` by anyone (a watchdog, a signal's handler thread).
 class FlightRecorder {
  public:
   static constexpr std::size_t kDefaultCapacity = 2000;  // PyTorch's TORCH_FR_BUFFER_SIZE

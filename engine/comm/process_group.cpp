@@ -34,8 +34,8 @@ CollectiveRecord ProcessGroup::schedule(CollectiveRecord record) {
 }
 
 WorkPtr ProcessGroup::allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options) {
-  CollectiveRecord record = enter(OpType::kAllreduce, tensor.numel(), tensor.dtype(),
-                                  tensor.nbytes(), options);
+  CollectiveRecord record =
+      enter(OpType::kAllreduce, tensor.numel(), tensor.dtype(), tensor.nbytes(), options);
   record.reduce_op = op;
   record = schedule(std::move(record));
   return do_allreduce(std::move(tensor), op, record);
@@ -43,11 +43,12 @@ WorkPtr ProcessGroup::allreduce(Tensor tensor, ReduceOp op, const CollectiveOpti
 
 WorkPtr ProcessGroup::broadcast(Tensor tensor, int root, const CollectiveOptions& options) {
   if (root < 0 || root >= size_) {
-    throw Error(ErrorCode::kInternal, fmt::format("rank {}: broadcast from root {} in a group of {}",
-                                                  rank_, root, size_));
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("rank {}: broadcast from root {} in a group of {}", rank_, root, size_));
   }
-  CollectiveRecord record = enter(OpType::kBroadcast, tensor.numel(), tensor.dtype(),
-                                  tensor.nbytes(), options);
+  CollectiveRecord record =
+      enter(OpType::kBroadcast, tensor.numel(), tensor.dtype(), tensor.nbytes(), options);
   record.root = root;
   record = schedule(std::move(record));
   return do_broadcast(std::move(tensor), root, record);
@@ -59,8 +60,8 @@ WorkPtr ProcessGroup::allgather(Tensor output, Tensor input, const CollectiveOpt
                 fmt::format("rank {}: allgather of {} elements into {}, expected {} x {}", rank_,
                             input.numel(), output.numel(), size_, input.numel()));
   }
-  CollectiveRecord record = schedule(
-      enter(OpType::kAllgather, input.numel(), input.dtype(), input.nbytes(), options));
+  CollectiveRecord record =
+      schedule(enter(OpType::kAllgather, input.numel(), input.dtype(), input.nbytes(), options));
   return do_allgather(std::move(output), std::move(input), record);
 }
 

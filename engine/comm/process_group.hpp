@@ -42,8 +42,8 @@ class ProcessGroup {
   Clock& clock() const noexcept { return *clock_; }
   FlightRecorder& flight_recorder() const noexcept { return *recorder_; }
 
-  /// In place: `tensor` becomes the reduction over all ranks. Same numel and dtype on every rank. All
-  /// ranks end with identical bits.
+  /// In place: `tensor` becomes the reduction over all ranks. Same numel and dtype on every rank.
+  /// All ranks end with identical bits.
   WorkPtr allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options);
   /// In place: every rank's `tensor` becomes that of `root`.
   WorkPtr broadcast(Tensor tensor, int root, const CollectiveOptions& options);
@@ -54,7 +54,8 @@ class ProcessGroup {
 
   /// Says that this rank issues nothing more, and stays reachable until every rank has said so (its
   /// last messages must be delivered, and a rank that is done must not look like one that crashed).
-  /// Throws CommError(kTimeout) when the others do not come, CommError(kPeerFailed) when one failed.
+  /// Throws CommError(kTimeout) when the others do not come, CommError(kPeerFailed) when one
+  /// failed.
   virtual void shutdown() = 0;
 
  protected:

@@ -59,8 +59,8 @@ void reduce(void* out, const void* a, const void* b, std::size_t elements) {
   auto* o = static_cast<Bits*>(out);
   const auto* x = static_cast<const Bits*>(a);
   const auto* y = static_cast<const Bits*>(b);
-  // In place, as rings do it, is a loop of its own: the overlap check that the compiler puts before a
-  // vectorized loop over three arrays would send it to the scalar version.
+  // In place, as rings do it, is a loop of its own: the overlap check that the compiler puts before
+  // a vectorized loop over three arrays would send it to the scalar version.
   if (out == a) {
     for (std::size_t i = 0; i < elements; ++i) o[i] = Op::apply(o[i], y[i]);
   } else if (out == b) {

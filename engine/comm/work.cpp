@@ -11,6 +11,8 @@ class CompletedWork final : public Work {
 
 }  // namespace
 
-WorkPtr completed_work() { return std::make_shared<CompletedWork>(); }
+WorkPtr completed_work() {
+  return std::make_shared<CompletedWork>();
+}
 
 }  // namespace gradsync

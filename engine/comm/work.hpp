@@ -12,9 +12,9 @@ class Work {
  public:
   virtual ~Work() = default;
 
-  /// Returns when this rank has its result; the tensors of the call are then valid. Throws CommError
-  /// when the collective failed or the group's timeout ended; the group is unusable afterwards.
-  /// Calling it again returns at once (or throws the same error).
+  /// Returns when this rank has its result; the tensors of the call are then valid. Throws
+  /// CommError when the collective failed or the group's timeout ended; the group is unusable
+  /// afterwards. Calling it again returns at once (or throws the same error).
   ///
   /// In the simulator a wait switches to other ranks on the same thread: hold no lock and no
   /// reference into thread-local state across it.

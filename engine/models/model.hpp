@@ -10,9 +10,10 @@ namespace gradsync {
 
 /// Inputs of one step on one rank.
 struct Batch {
-  std::vector<std::int64_t> sample_indices;  ///< positions in the data set, as the sampler gave them
-  Tensor inputs;    ///< [batch, seq_len] int64 token ids; undefined for replayed models
-  Tensor targets;   ///< [batch, seq_len] int64; undefined for replayed models
+  std::vector<std::int64_t>
+      sample_indices;  ///< positions in the data set, as the sampler gave them
+  Tensor inputs;       ///< [batch, seq_len] int64 token ids; undefined for replayed models
+  Tensor targets;      ///< [batch, seq_len] int64; undefined for replayed models
   std::int64_t global_step = 0;  ///< optimizer steps so far (synthetic gradients depend on it)
 };
 

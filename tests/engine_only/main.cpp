@@ -1,5 +1,5 @@
-// Trains one rank with nothing but gradsync::engine: the proof that the engine needs no backend. The
-// world of this program is its own, a clock and a group of one rank.
+// Trains one rank with nothing but gradsync::engine: the proof that the engine needs no backend.
+// The world of this program is its own, a clock and a group of one rank.
 #include <chrono>
 #include <cstdio>
 
