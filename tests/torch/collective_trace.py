@@ -1,7 +1,7 @@
 """Which collectives PyTorch issues, in order, with their element counts.
 
 The Gloo group enters each collective in the profiler when one of its threads takes it up. With one
-thread that is the order of issue, so the trace needs a group with a single thread.
+thread that is the order of issue, so a trace wants a group with a single thread.
 """
 
 import datetime
@@ -19,18 +19,18 @@ _OPERATIONS = {
 _Gloo = distributed_c10d.ProcessGroupGloo
 
 
-class _OneThreadGloo(_Gloo):
-    def __init__(self, store, rank, size, timeout):
-        options = _Gloo._Options()
-        options._timeout = timeout
-        options._threads = 1
-        options._devices = [_Gloo.create_device(hostname="127.0.0.1")]
-        super().__init__(store, rank, size, options)
+def init_gloo(store, rank: int, world: int, timeout: datetime.timedelta, threads: int) -> None:
+    """dist.init_process_group for Gloo with so many threads: it has no argument for that."""
 
+    class Gloo(_Gloo):
+        def __init__(self, store, rank, size, timeout):
+            options = _Gloo._Options()
+            options._timeout = timeout
+            options._threads = threads
+            options._devices = [_Gloo.create_device(hostname="127.0.0.1")]
+            super().__init__(store, rank, size, options)
 
-def init_one_thread_group(store, rank: int, world: int, timeout: datetime.timedelta) -> None:
-    """dist.init_process_group for Gloo with one thread: it has no argument for that."""
-    distributed_c10d.ProcessGroupGloo = _OneThreadGloo
+    distributed_c10d.ProcessGroupGloo = Gloo
     try:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=timeout)
     finally:

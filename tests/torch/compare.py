@@ -33,6 +33,9 @@ def first_difference(case: dict, ours: Result, theirs: Result) -> "str | None":
         ("sampler", "sampler's indices"),
         ("collectives", "collectives"),
     ):
+        # PyTorch's PowerSGD issues collectives on threads of Gloo, which its profiler does not see.
+        if field == "collectives" and case["ddp"]["power_sgd"]:
+            continue
         difference = _compare_exactly(what, ours.fields[field], theirs.fields[field])
         if difference:
             return difference

@@ -19,7 +19,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
-from collective_trace import CollectiveTrace, init_one_thread_group
+from collective_trace import CollectiveTrace, init_gloo
 from fed_model import FedModel
 from results import ResultWriter
 from transformer_model import TransformerModel
@@ -54,9 +54,7 @@ def make_ddp(case: dict, model: torch.nn.Module) -> DistributedDataParallel:
         ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     elif options["power_sgd"]:
         state = powerSGD_hook.PowerSGDState(None, **options["power_sgd"])
-        batched = options["comm_hook"] == "batched_power_sgd"
-        hook = powerSGD_hook.batched_powerSGD_hook if batched else powerSGD_hook.powerSGD_hook
-        ddp.register_comm_hook(state, hook)
+        ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     return ddp
 
 
@@ -176,7 +174,9 @@ def main() -> None:
     store, rank, world = next(dist.rendezvous("env://", timeout=_TIMEOUT))
     for path in map(pathlib.Path, sys.argv[1:]):
         case = json.loads(path.read_text())
-        init_one_thread_group(dist.PrefixStore(case["name"], store), rank, world, _TIMEOUT)
+        # PowerSGD's hook waits for an all-reduce on the thread that has just ended another one.
+        threads = 4 if case["ddp"]["power_sgd"] else 1
+        init_gloo(dist.PrefixStore(case["name"], store), rank, world, _TIMEOUT, threads)
         writer = ResultWriter(path.parent / f"torch-{rank}")
         writer.finish(Training(case, rank, writer).run())
         dist.destroy_process_group()
