@@ -13,10 +13,11 @@ def draw(seed: int, count: int) -> list:
 
 def _draw(seed: int, index: int, world: int) -> dict:
     rng = random.Random(f"{seed}/{index}")
-    graph = rng.choice(["fixed", "fixed", "unused", "unused", "static"])
-    uneven = graph != "static" and world > 1 and rng.random() < 0.3
+    graph = rng.choice(4 * ["fixed"] + 4 * ["unused"] + 2 * ["static"] + ["broken"])
+    uneven = graph in ("fixed", "unused") and world > 1 and rng.random() < 0.3
     # static_graph with no_sync is a known defect of PyTorch (pytorch/pytorch#187732).
-    accumulation_steps = 1 if graph == "static" else rng.choice([1, 1, 1, 2, 3])
+    several = graph in ("fixed", "unused")
+    accumulation_steps = rng.choice([1, 1, 1, 2, 3]) if several else 1
     model = _fed_model(rng, graph, world)
     case = {
         "name": f"{index:03}-world{world}-{graph}" + ("-join" if uneven else ""),
@@ -29,7 +30,8 @@ def _draw(seed: int, index: int, world: int) -> dict:
             "first_bucket_bytes": rng.choice([None, 64, 1000, 5000]),
             "find_unused_parameters": graph == "unused" or (graph == "static" and rng.random() < 0.3),
             "static_graph": graph == "static",
-            "gradient_as_bucket_view": rng.random() < 0.5,
+            # A reduction that is not finished would still be writing into views.
+            "gradient_as_bucket_view": graph != "broken" and rng.random() < 0.5,
             "broadcast_buffers": rng.random() < 0.7,
             "comm_hook": rng.choice([None, None, None, "allreduce", "fp16_compress"]),
             "power_sgd": None,
@@ -72,7 +74,7 @@ def _fed_model(rng: random.Random, graph: str, world: int) -> dict:
             {"shape": [rng.randint(1, 20)], "dtype": rng.choice(["float", "float", "int64"])}
             for _ in range(rng.choice([0, 0, 1, 2, 3]))
         ],
-        "uses": [_uses(rng, graph, parameters) for _ in range(world)],
+        "uses": _uses(rng, graph, parameters, world),
     }
 
 
@@ -133,22 +135,34 @@ def _shape(rng: random.Random) -> list:
     return [rng.randint(150, 600), rng.randint(150, 600)]
 
 
-def _uses(rng: random.Random, graph: str, parameters: int) -> list:
-    """One rank's list of forwards, each the parameters that it uses in order.
+def _uses(rng: random.Random, graph: str, parameters: int, world: int) -> list:
+    """By rank, a list of forwards, each the parameters that it uses in order.
 
     Ranks use parameters in orders of their own, so gradients arrive in different orders.
     """
-    def order() -> list:
-        if graph == "fixed" or rng.random() < 0.3:
-            used = list(range(parameters))
-        else:
-            used = rng.sample(range(parameters), rng.randint(1, parameters))
-        rng.shuffle(used)
-        if rng.random() < 0.3:  # a shared layer: one parameter twice in a graph
-            used.insert(rng.randrange(len(used) + 1), rng.choice(used))
-        return used
+    everything = list(range(parameters))
+    if graph == "fixed":
+        return [[_order(rng, everything)] for _ in range(world)]
+    if graph == "broken":
+        # The second forward leaves out the same parameters on all ranks: on one alone, the others
+        # would wait for it for ever.
+        rest = rng.sample(everything, parameters - rng.randint(1, 2))
+        return [[_order(rng, everything), _order(rng, rest)] for _ in range(world)]
+    forwards = rng.randint(1, 3) if graph == "unused" else 1
+    return [[_order(rng, _some(rng, everything)) for _ in range(forwards)] for _ in range(world)]
 
-    return [order() for _ in range(rng.randint(1, 3) if graph == "unused" else 1)]
+
+def _some(rng: random.Random, parameters: list) -> list:
+    if rng.random() < 0.3:
+        return parameters
+    return rng.sample(parameters, rng.randint(1, len(parameters)))
+
+
+def _order(rng: random.Random, parameters: list) -> list:
+    used = rng.sample(parameters, len(parameters))
+    if rng.random() < 0.3:  # a shared layer: one parameter twice in a graph
+        used.insert(rng.randrange(len(used) + 1), rng.choice(used))
+    return used
 
 
 def _clip(rng: random.Random) -> dict:

@@ -1,5 +1,7 @@
 """Holds gradsync's result of a case against PyTorch's, and words the first difference."""
 
+import re
+
 import numpy as np
 
 from results import Result
@@ -13,6 +15,8 @@ _PARAMETER_ULPS = 8
 # Results of each side's own kernels (matrix products, softmax).
 _COMPUTED_RELATIVE = 1e-5
 
+_PARAMETER = r"\bbody\.p\d+"  # a parameter's name in a message
+
 # Those of get_ddp_logging_data that are neither times, the environment's, nor names of code.
 _LOGGING_FIELDS = (
     "broadcast_buffers", "bucket_cap_bytes", "bucket_sizes", "dtypes",
@@ -25,9 +29,9 @@ _LOGGING_FIELDS = (
 
 def first_difference(case: dict, ours: Result, theirs: Result) -> "str | None":
     """None if the results of one rank agree, else a sentence with both values."""
-    ours_failed, theirs_failed = (side.fields["error"] is not None for side in (ours, theirs))
-    if ours_failed != theirs_failed:
-        return f"error: gradsync {ours.fields['error']!r}, PyTorch {theirs.fields['error']!r}"
+    difference = _compare_errors(ours.fields["error"], theirs.fields["error"])
+    if difference:
+        return difference
     for field, what in (
         ("steps_completed", "steps completed"),
         ("sampler", "sampler's indices"),
@@ -63,6 +67,17 @@ def first_difference(case: dict, ours: Result, theirs: Result) -> "str | None":
     if ours.arrays.keys() != theirs.arrays.keys():
         return f"gradsync has arrays that PyTorch has not: {ours.arrays.keys() - theirs.arrays.keys()}"
     return None
+
+
+def _compare_errors(ours: "str | None", theirs: "str | None") -> "str | None":
+    """Both or neither; where PyTorch names parameters, gradsync names the same. Words are its own."""
+    both = f"error: gradsync {ours!r}, PyTorch {theirs!r}"
+    if (ours is None) != (theirs is None):
+        return both
+    if theirs is None or not re.search(_PARAMETER, theirs):
+        return None
+    names = [set(re.findall(_PARAMETER, text)) for text in (ours, theirs)]
+    return both if names[0] != names[1] else None
 
 
 def _ulp(case: dict) -> float:

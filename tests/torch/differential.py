@@ -26,6 +26,7 @@ _ENVIRONMENT = {
     "USE_LIBUV": "0",  # the Debian 13 build of PyTorch has no libuv, and asks for it all the same
     "PYTHONWARNINGS": "ignore",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "TORCH_DISTRIBUTED_DEBUG": "INFO",  # PyTorch's errors then name parameters
 }
 
 
