@@ -14,6 +14,9 @@ gradsync_packages=(
   catch2 libbenchmark-dev
 )
 
+# Options for CMake beside the preset's.
+gradsync_cmake_options=()
+
 say() { printf '== %s\n' "$*"; }
 die() {
   printf '%s: %s\n' "$(basename "$0")" "$*" >&2
@@ -75,7 +78,7 @@ build_gradsync() {
   local jobs
   jobs=$(build_jobs)
   say "configuring (preset $1)"
-  cmake --preset "$1"
+  cmake --preset "$1" "${gradsync_cmake_options[@]}"
   say "building ${2:-everything} with $jobs jobs"
   cmake --build --preset "$1" --parallel "$jobs" --target "${2:-all}"
 }
