@@ -95,7 +95,7 @@ TEST_CASE("scenario contract: every invalid file is refused with its place, reas
       const ConfigError::Details& d = error.details();
       CHECK(error.code() == ErrorCode::kInvalidScenario);
       CHECK(d.file == path + (row.contains("at") ? ":" + row.at("at").get<std::string>() : ""));
-      CHECK(d.pointer == row.at("pointer"));
+      CHECK(d.pointer == row.at("pointer").get<std::string>());
       CHECK_THAT(d.expected, contains(row.at("expected")));
       CHECK_THAT(d.found, contains(row.at("found")));
       CHECK_THAT(d.hint, contains(row.at("hint")));
