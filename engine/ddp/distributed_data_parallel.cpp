@@ -192,4 +192,20 @@ const DdpLoggingData& DistributedDataParallel::logging_data() const noexcept {
   return logger_->data();
 }
 
+NoSyncGuard::NoSyncGuard(DistributedDataParallel& ddp)
+    : ddp_(ddp),
+      before_(ddp.require_backward_grad_sync_),
+      awaits_backward_(ddp.reducer_->awaits_backward()) {
+  ddp.require_backward_grad_sync_ = false;
+}
+
+NoSyncGuard::~NoSyncGuard() {
+  ddp_.require_backward_grad_sync_ = before_;
+  if (awaits_backward_ && !ddp_.reducer_->awaits_backward()) {
+    ddp_.warn(
+        "a backward inside no_sync was reduced, because its forward was outside: put forward and "
+        "backward inside.");
+  }
+}
+
 }  // namespace gradsync

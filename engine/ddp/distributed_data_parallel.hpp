@@ -111,19 +111,19 @@ class DistributedDataParallel {
 
 /// Gradients stay local and accumulate while it lives (torch's no_sync): what counts is whether
 /// `forward` is called inside. The next backward whose forward was outside reduces the sums.
+///
+/// A backward alone inside is reduced all the same, as in PyTorch; DDP warns of it.
 class NoSyncGuard {
  public:
-  explicit NoSyncGuard(DistributedDataParallel& ddp)
-      : ddp_(ddp), before_(ddp.require_backward_grad_sync_) {
-    ddp_.require_backward_grad_sync_ = false;
-  }
-  ~NoSyncGuard() { ddp_.require_backward_grad_sync_ = before_; }
+  explicit NoSyncGuard(DistributedDataParallel& ddp);
+  ~NoSyncGuard();
   NoSyncGuard(const NoSyncGuard&) = delete;
   NoSyncGuard& operator=(const NoSyncGuard&) = delete;
 
  private:
   DistributedDataParallel& ddp_;
   bool before_;
+  bool awaits_backward_;  // of a forward that was outside
 };
 
 }  // namespace gradsync

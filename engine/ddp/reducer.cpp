@@ -7,6 +7,18 @@
 #include "engine/ddp/control_tensor.hpp"
 
 namespace gradsync {
+namespace {
+
+constexpr const char* kNothingUnused =
+    "find_unused_parameters is set, but an iteration had none: the walk through the graph and the "
+    "buckets that are never rebuilt cost time. Leave it out if this is always so.";
+
+constexpr const char* kLocalGradients =
+    "a backward pass whose gradients stay local: it follows no forward of its own through DDP (a "
+    "second backward of one forward, two forwards before two backwards, or a forward that bypassed "
+    "DDP). Ranks will differ.";
+
+}  // namespace
 
 Reducer::Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group,
                  const LoopPosition& position, Warnings& warnings, const DdpOptions& options)
@@ -50,12 +62,7 @@ void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variabl
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (!reached.contains(parameters_[i].get())) unused_.push_back(i);
     }
-    if (unused_.empty()) {
-      warnings_->once(
-          "find_unused_parameters is set, but an iteration had none: the walk through the graph "
-          "and "
-          "the buckets that are never rebuilt cost time. Leave it out if this is always so.");
-    }
+    if (unused_.empty()) warnings_->once(kNothingUnused);
   }
 }
 
@@ -67,13 +74,7 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
     used_->mark(index);
   }
   if (!expects_hooks_) {
-    if (!local_is_intended_) {
-      warnings_->once(
-          "a backward pass whose gradients stay local: it follows no forward of its own through "
-          "DDP "
-          "(a second backward of one forward, two forwards before two backwards, or a forward that "
-          "bypassed DDP). Ranks will differ.");
-    }
+    if (!local_is_intended_) warnings_->once(kLocalGradients);
     return;
   }
   ready_order_.push_back(index);

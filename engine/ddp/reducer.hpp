@@ -70,6 +70,8 @@ class Reducer {
   /// done.
   void shadow_backward();
 
+  /// A forward whose backward will be reduced has ended, and that backward has not.
+  bool awaits_backward() const noexcept { return expects_hooks_; }
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
   bool has_rebuilt_buckets() const noexcept { return rebuilt_; }
   const IterationTimes& times() const noexcept { return times_; }

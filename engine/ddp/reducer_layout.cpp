@@ -102,6 +102,7 @@ bool Reducer::rebuild_buckets() {
 }
 
 void Reducer::set_layout(const Assignment& assignment) {
+  buckets_.clear();  // first: two layouts at a time would take twice the memory
   buckets_ = make_buckets(parameters_, assignment);
   locations_ = locate_parameters(buckets_, parameters_.size());
   if (!options_.gradient_as_bucket_view) return;

@@ -264,6 +264,20 @@ TEST_CASE("DDP warns of gradients that silently stay local, once") {
   CHECK_THAT(warnings[0].second[0], contains("gradients stay local"));
 }
 
+TEST_CASE("DDP warns of a backward in no_sync whose forward was outside") {
+  const auto warnings = results_of_ranks(1, [](RankContext& rank) {
+    Fixture f(rank);
+    const Variable loss = f.forward();
+    {
+      const NoSyncGuard no_sync(f.ddp);
+      rank.graph.backward(loss);
+    }
+    return f.ddp.warnings();
+  });
+  REQUIRE(warnings[0].size() == 1);
+  CHECK_THAT(warnings[0][0], contains("its forward was outside"));
+}
+
 TEST_CASE("DDP warns if find_unused_parameters finds nothing") {
   const auto warnings = results_of_ranks(1, [](RankContext& rank) {
     Fixture f(rank, {.find_unused_parameters = true});
@@ -355,7 +369,7 @@ TEST_CASE("bf16 compression rounds to bfloat16 before and after the sum") {
   CHECK(gradients == std::vector<float>(2, 0.5f));
 }
 
-TEST_CASE("batched PowerSGD finds a bucket of rank one exactly, and makes up for what it loses") {
+TEST_CASE("batched PowerSGD finds a bucket of rank one exactly") {
   // 16 elements are a 4 x 4 matrix. An outer product is found exactly by rank 1.
   const std::vector<float> left{1, -2, 3, 0.5f};
   const std::vector<float> right{2, 1, -1, 4};
