@@ -6,11 +6,16 @@
 #include <vector>
 
 #include "backends/store/rank_environment.hpp"
+#include "engine/train/rank_main.hpp"
 #include "engine/train/rank_report.hpp"
 #include "engine/train/run_result.hpp"
 #include "engine/train/scenario.hpp"
 
 namespace gradsync {
+
+/// What a rank does with its process group where it does not train a scenario (a benchmark). It
+/// sets the report's state to kFinished and shuts the group down, as run_rank does.
+using RankBody = std::function<void(const RankWorld&, RankReport&)>;
 
 /// One rank of a real backend in a process of its own.
 struct RankRequest {
@@ -20,11 +25,18 @@ struct RankRequest {
   /// Bring the reports of all ranks to rank 0: nobody else collects them.
   bool gather_reports = false;
   std::function<void(const StepRecord&)> on_step;
+  RankBody body;  ///< empty: run_rank
 };
 struct RankResult {
   RankReport report;
   std::vector<RankReport> all_reports;  ///< rank 0 with `gather_reports`; else empty
   int exit_status = 0;
+};
+
+/// All ranks of a simulated backend in this process.
+struct SimulationRequest {
+  std::function<void(const StepRecord&)> on_step;  ///< watches rank 0; may be empty
+  RankBody body;                                   ///< empty: run_rank
 };
 
 /// One world in which a scenario can run. This is all that the command knows of it.
@@ -35,9 +47,8 @@ struct Backend {
 
   /// Real backends: runs one rank, in this process. Null where all ranks share a process.
   RankResult (*run_rank)(const Scenario& scenario, const RankRequest& request) = nullptr;
-  /// Simulated ones: runs all ranks, in this process. `on_step` watches rank 0.
-  RunOutcome (*run_all)(const Scenario& scenario,
-                        const std::function<void(const StepRecord&)>& on_step) = nullptr;
+  /// Simulated ones: runs all ranks, in this process.
+  RunOutcome (*run_all)(const Scenario& scenario, const SimulationRequest& request) = nullptr;
 
   bool available() const noexcept { return why_not.empty(); }
 };

@@ -13,6 +13,7 @@ RankResult run_rank_on_gloo(const Scenario& scenario, const RankRequest& request
   options.run_directory = request.directory;
   options.gather_reports = request.gather_reports;
   options.on_step = request.on_step;
+  options.body = request.body;
   GlooRankResult result = run_gloo_rank(scenario, request.environment, options);
   const int exit_status = result.exit_status();
   return {std::move(result.report), std::move(result.all_reports), exit_status};

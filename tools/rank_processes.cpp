@@ -19,12 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 
 LaunchOptions launch_options(const Scenario& scenario, const fs::path& directory,
-                             const std::function<void(const std::string& line)>& on_progress) {
+                             const std::function<void(const std::string& line)>& on_progress,
+                             const std::vector<std::string>& worker) {
   LaunchOptions options;
   options.nproc_per_node = static_cast<int>(scenario.ranks);
   options.standalone = true;
   options.program = fs::read_symlink("/proc/self/exe");
-  options.args = {"worker", "--scenario", directory / "scenario.json", "--directory", directory};
+  options.args = worker;
+  options.args.insert(options.args.end(),
+                      {"--scenario", directory / "scenario.json", "--directory", directory});
   if (on_progress) options.args.emplace_back("--progress");
   options.on_line = [on_progress](int rank, bool is_stderr, const std::string& line) {
     if (!is_stderr && rank == 0 && on_progress) {
@@ -55,12 +58,13 @@ void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
 }  // namespace
 
 RunOutcome run_rank_processes(const Scenario& scenario, const std::string& directory,
-                              const std::function<void(const std::string& line)>& on_progress) {
+                              const std::function<void(const std::string& line)>& on_progress,
+                              const std::vector<std::string>& worker) {
   // The ranks read the scenario as it was resolved here, and leave their reports beside it.
   std::ofstream(fs::path(directory) / "scenario.json") << to_json(scenario).dump(2) << '\n';
 
   const auto start = std::chrono::steady_clock::now();
-  const LaunchResult launched = launch(launch_options(scenario, directory, on_progress));
+  const LaunchResult launched = launch(launch_options(scenario, directory, on_progress, worker));
 
   RunOutcome outcome;
   outcome.wall = std::chrono::steady_clock::now() - start;

@@ -21,9 +21,9 @@ FinishedRun run_scenario(const Scenario& scenario, const std::string& directory,
   FinishedRun run;
   if (backend.run_all != nullptr) {
     StepPrinter printer(std::cout);
-    std::function<void(const StepRecord&)> on_step;
-    if (progress) on_step = std::ref(printer);
-    run.outcome = backend.run_all(scenario, on_step);
+    SimulationRequest request;
+    if (progress) request.on_step = std::ref(printer);
+    run.outcome = backend.run_all(scenario, request);
   } else {
     std::function<void(const std::string&)> on_progress;
     if (progress) on_progress = [](const std::string& line) { std::cout << line << std::endl; };

@@ -13,7 +13,6 @@
 #include "backends/store/rendezvous.hpp"
 #include "backends/wall_clock.hpp"
 #include "engine/comm/comm_error.hpp"
-#include "engine/train/rank_main.hpp"
 
 namespace gradsync {
 namespace {
@@ -66,7 +65,11 @@ void train(const Scenario& scenario, const RankEnvironment& environment,
   world.device = &cpu_device();
   world.on_step = options.on_step;
   try {
-    run_rank(scenario, world, report);
+    if (options.body) {
+      options.body(world, report);
+    } else {
+      run_rank(scenario, world, report);
+    }
   } catch (const CommError&) {
     throw;  // the other ranks have it from the group
   } catch (const Error& e) {

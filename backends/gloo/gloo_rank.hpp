@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/store/rank_environment.hpp"
+#include "engine/train/rank_main.hpp"
 #include "engine/train/rank_report.hpp"
 #include "engine/train/scenario.hpp"
 
@@ -18,6 +19,8 @@ struct GlooRankOptions {
   bool gather_reports = false;
   /// Passed on to run_rank (see RankWorld).
   std::function<void(const StepRecord&)> on_step;
+  /// What the rank does with its process group; empty: run_rank, that is, it trains the scenario.
+  std::function<void(const RankWorld&, RankReport&)> body;
 };
 
 struct GlooRankResult {
@@ -29,7 +32,7 @@ struct GlooRankResult {
   int exit_status() const;
 };
 
-/// A whole rank on Gloo: store, rendezvous, process group, run_rank on the CPU, shutdown. An error
+/// A whole rank on Gloo: store, rendezvous, process group, the body on the CPU, shutdown. An error
 /// that ends the rank is in the report, not thrown; the report is written in every case.
 ///
 /// On SIGTERM the rank tells the others and ends in its next collective; if it does not come to one
