@@ -87,6 +87,24 @@ void DdpLogger::update(const Reducer& reducer) {
   update_times(reducer.times());
 }
 
+void DdpLogger::check_static(const Reducer& reducer) {
+  if (!find_unused_parameters_ || data_.ints_map.contains("static_graph") || !graph_is_static_) {
+    return;
+  }
+  if (iterations_ > 1 && last_unused_ != reducer.unused_parameters()) {
+    graph_is_static_ = false;
+    data_.ints_map["can_set_static_graph"] = 0;
+    data_.ints_map["iteration"] = iterations_;
+  }
+  last_unused_ = reducer.unused_parameters();
+}
+
+void DdpLogger::set_error(const std::string& text) {
+  data_.ints_map["has_error"] = 1;
+  data_.strs_map["error"] = text;
+  data_.ints_map["iteration"] = iterations_;
+}
+
 void DdpLogger::update_buckets(const Reducer& reducer) {
   const std::int64_t rebuilt = reducer.has_rebuilt_buckets() ? 1 : 0;
   std::int64_t& known = data_.ints_map["has_rebuilt_buckets"];

@@ -25,6 +25,11 @@ class DdpLogger {
 
   /// At the start of a synchronised forward, before the reducer is told of it.
   void update(const Reducer& reducer);
+  /// After a synchronised forward. With find_unused_parameters the first iteration whose unused
+  /// parameters are not those of the one before is noted: the graph is not static.
+  void check_static(const Reducer& reducer);
+  /// A misuse, and in which iteration it came.
+  void set_error(const std::string& text);
   void set_comm_hook(const std::string& name) { data_.strs_map["comm_hook"] = name; }
   void set_join_uneven_inputs() { data_.ints_map["join_uneven_inputs"] = 1; }
 
@@ -39,6 +44,8 @@ class DdpLogger {
   std::int64_t iterations_ = 0;  // synchronised forwards so far
   std::int64_t samples_ = 0;     // how often `update` took values
   bool find_unused_parameters_;
+  bool graph_is_static_ = true;  // as far as is known
+  std::vector<std::size_t> last_unused_;
 };
 
 }  // namespace gradsync

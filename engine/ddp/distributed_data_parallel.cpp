@@ -40,7 +40,11 @@ DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& gro
 
   reducer_ =
       std::make_shared<Reducer>(std::move(replica.trainable), group, position_, warnings_, options);
-  logger_ = std::make_unique<DdpLogger>(*reducer_, group, options);
+  logger_ = std::make_shared<DdpLogger>(*reducer_, group, options);
+  // The reducer may outlive DDP by a hook that is running, the logger does not.
+  reducer_->set_error_observer([logger = std::weak_ptr(logger_)](const std::string& text) {
+    if (const auto alive = logger.lock()) alive->set_error(text);
+  });
   const auto& parameters = reducer_->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     // Weak: parameters may outlive DDP, and their hooks with them.
@@ -74,6 +78,7 @@ std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph
   if (trains && !reduces) reducer_->prepare_for_local_backward();
   if (!reduces) return outputs;
   reducer_->prepare_for_backward(graph, outputs);
+  logger_->check_static(*reducer_);
   if (reducer_->needs_delayed_reduction()) {
     for (Variable& output : outputs) {
       if (!output.node) continue;

@@ -98,7 +98,7 @@ class DistributedDataParallel {
   LoopPosition position_;
   Warnings warnings_;
   std::shared_ptr<Reducer> reducer_;  // the parameters' hooks hold it weakly
-  std::unique_ptr<DdpLogger> logger_;
+  std::shared_ptr<DdpLogger> logger_;
   std::string comm_hook_name_ = "allreduce";
 
   bool require_backward_grad_sync_ = true;  // false inside no_sync

@@ -39,6 +39,11 @@ bool Reducer::dynamic_find_unused() const noexcept {
   return options_.find_unused_parameters && !options_.static_graph;
 }
 
+void Reducer::refuse(const Error& misuse) const {
+  if (error_observer_) error_observer_(misuse.what());
+  throw misuse;
+}
+
 void Reducer::prepare_for_forward() {
   times_ = {.forward_start = group_->clock().now()};
 }
@@ -90,7 +95,7 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
     for (const std::size_t unused : unused_) mark_ready(unused, pass);
   }
   if (options_.static_graph) {
-    if (hooks_left_[index] == 0) throw graph_changed(place(), name(index));
+    if (hooks_left_[index] == 0) refuse(graph_changed(place(), name(index)));
     if (--hooks_left_[index] > 0) return;
   }
   if (should_rebuild()) arrival_.push_back(index);
@@ -98,7 +103,7 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
 }
 
 void Reducer::mark_ready(std::size_t index, BackwardPass& pass) {
-  if (ready_[index] != 0) throw marked_ready_twice(place(), options_, name(index));
+  if (ready_[index] != 0) refuse(marked_ready_twice(place(), options_, name(index)));
   ready_[index] = 1;
   needs_finalise_ = true;
   fill_slot(*parameters_[index], index);
@@ -118,13 +123,13 @@ void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
   Device& device = view.device();
   if (!parameter.grad.defined()) {
     if (tracks_use() && !graph_recorded_ && used_->is_marked(index)) {
-      throw used_without_gradient(place(), parameter.name());
+      refuse(used_without_gradient(place(), parameter.name()));
     }
     device.fill(view, 0);
     return;
   }
   if (parameter.grad.dtype() != view.dtype()) {
-    throw dtype_changed(place(), parameter.name(), parameter.grad.dtype(), view.dtype());
+    refuse(dtype_changed(place(), parameter.name(), parameter.grad.dtype(), view.dtype()));
   }
   if (parameter.grad.aliases(view)) {
     if (!comm_hook_) device.divide(view, divisor_);

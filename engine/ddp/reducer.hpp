@@ -65,6 +65,11 @@ class Reducer {
   /// Without one (an empty function) it is the number of ranks.
   void set_divisor(std::function<double()> divisor) { divisor_source_ = std::move(divisor); }
 
+  /// Is told the text of every misuse before it is thrown.
+  void set_error_observer(std::function<void(const std::string&)> observer) {
+    error_observer_ = std::move(observer);
+  }
+
   /// What a rank that has no inputs left does while others run backward: takes part in their
   /// collectives with zeros, and keeps its own order of arrival complete. Returns when they are
   /// done.
@@ -84,6 +89,7 @@ class Reducer {
   bool dynamic_find_unused() const noexcept;
   bool should_rebuild() const noexcept;
   bool tracks_use() const noexcept { return used_.has_value(); }
+  [[noreturn]] void refuse(const Error& misuse) const;
   ErrorPlace place() const noexcept { return {group_->rank(), *position_}; }
   const std::string& name(std::size_t index) const { return parameters_[index]->name(); }
 
@@ -130,6 +136,7 @@ class Reducer {
   std::vector<std::size_t> ready_order_;
   std::function<double()> divisor_source_;
   double divisor_ = 0;  // of this iteration; 0 until it is known
+  std::function<void(const std::string&)> error_observer_;
 
   CommHook comm_hook_;
   bool has_prepared_backward_ = false;

@@ -21,7 +21,7 @@ void Reducer::take_result(Bucket& bucket, std::size_t index) {
   bucket.future = nullptr;
   if (!result.defined() || result.numel() != bucket.gradients.numel() ||
       result.dtype() != bucket.gradients.dtype()) {
-    throw wrong_hook_result(place(), index, bucket.gradients, result);
+    refuse(wrong_hook_result(place(), index, bucket.gradients, result));
   }
   if (options_.gradient_as_bucket_view && !result.aliases(bucket.gradients)) {
     bucket.gradients.device().copy(bucket.gradients, result);
@@ -36,7 +36,7 @@ void Reducer::take_result(const Bucket& bucket, const BucketSlot& slot, const Te
 
   if (options_.gradient_as_bucket_view) {
     if (parameter.grad.defined() && !parameter.grad.aliases(slot.view)) {
-      throw not_a_bucket_view(place(), parameter.name());
+      refuse(not_a_bucket_view(place(), parameter.name()));
     }
     parameter.grad = slot.view;
     return;

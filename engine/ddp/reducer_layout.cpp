@@ -89,7 +89,7 @@ bool Reducer::rebuild_buckets() {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (ready_[i] == 0) missing.push_back(name(i));
     }
-    throw unfinished_reduction(place(), options_, missing);
+    refuse(unfinished_reduction(place(), options_, missing));
   }
   if (!should_rebuild() || arrival_.empty()) return false;
   if (arrival_.size() != parameters_.size()) {

@@ -27,6 +27,12 @@ const TransformerOptions& checked(const TransformerOptions& options) {
   return options;
 }
 
+std::variant<LayerNorm, BatchNorm1d> make_norm(ParameterFactory& factory, const std::string& name,
+                                               const TransformerOptions& options) {
+  if (options.norm == BlockNorm::kBatchNorm) return BatchNorm1d(factory, name, options.d_model);
+  return LayerNorm(factory, name, options.d_model);
+}
+
 }  // namespace
 
 TransformerModel::Block::Block(ParameterFactory& factory, const std::string& name,
@@ -34,19 +40,22 @@ TransformerModel::Block::Block(ParameterFactory& factory, const std::string& nam
     : attention(factory, name + ".attn", options.d_model, options.nhead),
       widen(factory, name + ".ff.0", options.d_model, options.dim_feedforward),
       narrow(factory, name + ".ff.2", options.dim_feedforward, options.d_model),
-      norm1(factory, name + ".norm1", options.d_model),
-      norm2(factory, name + ".norm2", options.d_model) {}
+      norm1(make_norm(factory, name + ".norm1", options)),
+      norm2(make_norm(factory, name + ".norm2", options)) {}
 
 Variable TransformerModel::Block::forward(Graph& graph, const Variable& x, bool norm_first) const {
   const auto feed_forward = [&](const Variable& in) {
     return narrow.forward(graph, ops::relu(graph, widen.forward(graph, in)));
   };
+  const auto normalized = [&](const Norm& norm, const Variable& in) {
+    return std::visit([&](const auto& layer) { return layer.forward(graph, in); }, norm);
+  };
   if (norm_first) {
-    const Variable y = ops::add(graph, x, attention.forward(graph, norm1.forward(graph, x)));
-    return ops::add(graph, y, feed_forward(norm2.forward(graph, y)));
+    const Variable y = ops::add(graph, x, attention.forward(graph, normalized(norm1, x)));
+    return ops::add(graph, y, feed_forward(normalized(norm2, y)));
   }
-  const Variable y = norm1.forward(graph, ops::add(graph, x, attention.forward(graph, x)));
-  return norm2.forward(graph, ops::add(graph, y, feed_forward(y)));
+  const Variable y = normalized(norm1, ops::add(graph, x, attention.forward(graph, x)));
+  return normalized(norm2, ops::add(graph, y, feed_forward(y)));
 }
 
 TransformerModel::TransformerModel(const TransformerOptions& options, std::uint64_t seed,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "engine/models/layers.hpp"
@@ -8,6 +9,10 @@
 #include "engine/models/parameter_factory.hpp"
 
 namespace gradsync {
+
+/// What normalizes the activations of a block. Batch norm has buffers (running_mean, running_var,
+/// num_batches_tracked), which DDP broadcasts before each forward.
+enum class BlockNorm { kLayerNorm, kBatchNorm };
 
 /// Defaults are the handbook's: 27 tensors, 1,567,208 parameters, 6.0 MB.
 struct TransformerOptions {
@@ -18,6 +23,7 @@ struct TransformerOptions {
   std::int64_t dim_feedforward = 512;
   /// False: x = norm(x + f(x)) (post-norm, the handbook's). True: x = x + f(norm(x)).
   bool norm_first = false;
+  BlockNorm norm = BlockNorm::kLayerNorm;
 };
 
 /// The handbook's SimpleModel: embedding, `num_layers` blocks of self-attention and a feed-forward
@@ -25,6 +31,8 @@ struct TransformerOptions {
 /// positions, no mask, no dropout. Parameters are named, ordered and initialized as in PyTorch:
 /// embed.weight, layers.i.attn.{in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias},
 /// layers.i.ff.{0, 2}.{weight, bias}, layers.i.{norm1, norm2}.{weight, bias}, head.{weight, bias}.
+/// With batch norm layers.i.{norm1, norm2} also have the buffers of a BatchNorm1d, whose moments
+/// are over all positions of all samples of a batch.
 class TransformerModel final : public Model {
  public:
   /// Throws Error(kMisuse) for a size that is not positive or a d_model that nhead does not divide.
@@ -37,13 +45,15 @@ class TransformerModel final : public Model {
   std::vector<Variable> forward(const Batch& batch, Graph& graph) override;
 
  private:
+  using Norm = std::variant<LayerNorm, BatchNorm1d>;
+
   struct Block {
     Block(ParameterFactory& factory, const std::string& name, const TransformerOptions& options);
     Variable forward(Graph& graph, const Variable& x, bool norm_first) const;
 
     MultiHeadAttention attention;
     Linear widen, narrow;
-    LayerNorm norm1, norm2;
+    Norm norm1, norm2;
   };
 
   TransformerOptions options_;

@@ -20,12 +20,14 @@ namespace gradsync {
 /// its own folder.
 
 struct TransformerSpec {
+  enum class Norm { kLayerNorm, kBatchNorm };
   std::int64_t vocab_size = 1000;
   std::int64_t d_model = 256;
   std::int64_t nhead = 4;
   std::int64_t num_layers = 2;
   std::int64_t dim_feedforward = 512;
   bool norm_first = false;
+  Norm norm = Norm::kLayerNorm;
   bool operator==(const TransformerSpec&) const = default;
 };
 

@@ -4,6 +4,13 @@
 
 namespace gradsync::scenario_table {
 
+template <>
+struct EnumNames<TransformerSpec::Norm> {
+  static constexpr std::array<std::pair<const char*, TransformerSpec::Norm>, 2> kNames{
+      {{"layer_norm", TransformerSpec::Norm::kLayerNorm},
+       {"batch_norm", TransformerSpec::Norm::kBatchNorm}}};
+};
+
 Section model_section() {
   const std::vector<std::string> transformer{"transformer"};
   const std::vector<std::string> replay{"replay"};
@@ -42,7 +49,11 @@ Section model_section() {
               field("dim_feedforward", SCENARIO_MEMBER(model.transformer.dim_feedforward),
                     at_least(1), "Width inside the feed-forward blocks.", {.kinds = transformer}),
               field("norm_first", SCENARIO_MEMBER(model.transformer.norm_first), any(),
-                    "Layer norms before attention and feed-forward (pre-norm), not after.",
+                    "Norms before attention and feed-forward (pre-norm), not after.",
+                    {.kinds = transformer}),
+              field("norm", SCENARIO_MEMBER(model.transformer.norm), any(),
+                    "`batch_norm` has buffers, which `ddp.broadcast_buffers` sends from rank 0 to "
+                    "all before each forward, and which drift apart without it.",
                     {.kinds = transformer}),
               field(
                   "profile", SCENARIO_MEMBER(model.replay.profile), existing_file(),

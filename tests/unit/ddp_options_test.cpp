@@ -512,3 +512,36 @@ TEST_CASE("times are in the logging data of the next iteration, in nanoseconds")
   CHECK(ints.at("backward_comm_time") == 4 * kSecond);
   CHECK(ints.at("forward_compute_time_start") == 7 * kSecond);
 }
+
+TEST_CASE("a misuse is in the logging data, with the iteration in which it came") {
+  const auto data = results_of_ranks(1, [](RankContext& rank) {
+    Fixture f(rank);
+    f.step();
+    f.uses = {f.b};
+    f.step();
+    CHECK_THROWS_AS(f.step(), Error);
+    return f.ddp.logging_data();
+  })[0];
+  CHECK(data.ints_map.at("has_error") == 1);
+  CHECK(data.ints_map.at("iteration") == 3);
+  CHECK_THAT(data.strs_map.at("error"), contains("finished reduction"));
+}
+
+TEST_CASE(
+    "the first iteration with other unused parameters is in the logging data, as in PyTorch") {
+  const auto data = results_of_ranks(1, [](RankContext& rank) {
+    Fixture f(rank, {.find_unused_parameters = true});
+    std::vector<DdpLoggingData> after;
+    for (const bool all : {false, false, true, false}) {
+      f.uses = all ? std::vector{f.a, f.b} : std::vector{f.b};
+      f.a->grad = f.b->grad = Tensor();
+      f.step();
+      after.push_back(f.ddp.logging_data());
+    }
+    return after;
+  })[0];
+  CHECK_FALSE(data[1].ints_map.contains("can_set_static_graph"));
+  CHECK(data[2].ints_map.at("can_set_static_graph") == 0);
+  CHECK(data[2].ints_map.at("iteration") == 3);
+  CHECK(data[3].ints_map.at("iteration") == 3);  // sampled at the start of the fourth
+}

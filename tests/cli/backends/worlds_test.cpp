@@ -69,3 +69,29 @@ TEST_CASE("compare finds runs that differ") {
   CHECK_THAT(compare("b").out, contains("first difference: "));
   CHECK(compare("c").exit_status == 1);
 }
+
+TEST_CASE(
+    "a model with batch norm broadcasts its buffers in both worlds, and ends with equal hashes") {
+  const TemporaryDirectory directory;
+  const auto run = [&](const std::string& backend, const std::string& buffers) {
+    const CommandResult result = run_command(run_arguments(
+        shipped("quickstart.json"), small_model(),
+        {"--backend", backend, "--ranks", "2", "--out", directory.path() / (backend + buffers),
+         "--json", "--set", "model.norm=batch_norm", "--set", "train.max_steps=3", "--set",
+         "ddp.broadcast_buffers=" + buffers}));
+    INFO(result.err);
+    REQUIRE(result.exit_status == 0);
+    return result.json();
+  };
+  CHECK(run("gloo", "true").at("parameter_hash") == run("sim", "true").at("parameter_hash"));
+  run("sim", "false");
+
+  // Without the broadcast only the buffers differ: the gradients are reduced all the same.
+  const auto compare = [&](const std::string& a, const std::string& b) {
+    return run_command({"compare", directory.path() / a, directory.path() / b});
+  };
+  CHECK(compare("glootrue", "simtrue").exit_status == 0);
+  const CommandResult without = compare("simtrue", "simfalse");
+  CHECK(without.exit_status == 1);
+  CHECK_THAT(without.out, contains("first difference: rank 0, collective 2: broadcast"));
+}
