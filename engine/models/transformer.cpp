@@ -61,7 +61,7 @@ Variable TransformerModel::Block::forward(Graph& graph, const Variable& x, bool 
 TransformerModel::TransformerModel(const TransformerOptions& options, std::uint64_t seed,
                                    Device& device)
     : options_(checked(options)),
-      factory_(seed, device),
+      factory_(seed, device, options.dtype),
       embedding_(factory_, "embed", options.vocab_size, options.d_model),
       blocks_([&] {
         std::vector<Block> blocks;

@@ -24,6 +24,9 @@ struct TransformerOptions {
   /// False: x = norm(x + f(x)) (post-norm, the handbook's). True: x = x + f(norm(x)).
   bool norm_first = false;
   BlockNorm norm = BlockNorm::kLayerNorm;
+  /// Of parameters, buffers and activations: float32, float64, float16 or bfloat16. The 16-bit ones
+  /// are computed in float32 inside each operation and rounded once.
+  DType dtype = DType::kFloat32;
 };
 
 /// The handbook's SimpleModel: embedding, `num_layers` blocks of self-attention and a feed-forward

@@ -99,6 +99,7 @@ std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inp
   options.num_layers = spec.num_layers;
   options.dim_feedforward = spec.dim_feedforward;
   options.norm_first = spec.norm_first;
+  options.dtype = spec.dtype;
   options.norm = spec.norm == TransformerSpec::Norm::kBatchNorm ? BlockNorm::kBatchNorm
                                                                 : BlockNorm::kLayerNorm;
   return std::make_unique<TransformerModel>(options, scenario.seed, device);

@@ -262,9 +262,11 @@ class Training {
 
   static void add_loss(StepRecord& record, const Tensor& loss, std::int64_t batches) {
     if (loss.is_meta()) return;
-    float value = 0;
-    loss.device().copy_to_host(std::as_writable_bytes(std::span(&value, 1)), loss);
-    record.loss = record.loss.value_or(0) + value / static_cast<double>(batches);
+    const Tensor host = Tensor::empty({}, loss.dtype(), cpu_device());
+    loss.device().copy_to_host({host.data(), static_cast<std::size_t>(host.nbytes())}, loss);
+    Tensor wide = Tensor::empty({}, DType::kFloat64, cpu_device());
+    cpu_device().cast(wide, host);
+    record.loss = record.loss.value_or(0) + wide.span<double>()[0] / static_cast<double>(batches);
   }
 
   bool hash_due(std::int64_t step) const {

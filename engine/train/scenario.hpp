@@ -28,6 +28,7 @@ struct TransformerSpec {
   std::int64_t dim_feedforward = 512;
   bool norm_first = false;
   Norm norm = Norm::kLayerNorm;
+  DType dtype = DType::kFloat32;
   bool operator==(const TransformerSpec&) const = default;
 };
 

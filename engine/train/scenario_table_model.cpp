@@ -11,6 +11,15 @@ struct EnumNames<TransformerSpec::Norm> {
        {"batch_norm", TransformerSpec::Norm::kBatchNorm}}};
 };
 
+template <>
+struct EnumNames<DType> {
+  static constexpr std::array<std::pair<const char*, DType>, 4> kNames{
+      {{"float32", DType::kFloat32},
+       {"float64", DType::kFloat64},
+       {"float16", DType::kFloat16},
+       {"bfloat16", DType::kBFloat16}}};
+};
+
 Section model_section() {
   const std::vector<std::string> transformer{"transformer"};
   const std::vector<std::string> replay{"replay"};
@@ -55,6 +64,10 @@ Section model_section() {
                     "`batch_norm` has buffers, which `ddp.broadcast_buffers` sends from rank 0 to "
                     "all before each forward, and which drift apart without it.",
                     {.kinds = transformer}),
+              field("dtype", SCENARIO_MEMBER(model.transformer.dtype), any(),
+                    "Of parameters, gradients and so of buckets. Operations on 16-bit values "
+                    "compute in float32 and round once.",
+                    {.kinds = transformer, .other_names = {"torch_dtype", "precision"}}),
               field(
                   "profile", SCENARIO_MEMBER(model.replay.profile), existing_file(),
                   "The profile, relative to the scenario file.",

@@ -65,7 +65,8 @@ TEST_CASE("scenario: every key reaches its member") {
     "name": "n", "description": "d", "backend": "sim", "ranks": 6, "seed": 18446744073709551615,
     "timeout": "2min",
     "model": {"kind": "transformer", "vocab_size": 300, "d_model": 24, "nhead": 3, "num_layers": 5,
-              "dim_feedforward": 7, "norm_first": true, "norm": "batch_norm"},
+              "dim_feedforward": 7, "norm_first": true, "norm": "batch_norm",
+              "dtype": "bfloat16"},
     "data": {"kind": "synthetic_tokens", "samples": 60, "seq_len": 9, "vocab_size": 200, "seed": 3},
     "sampler": {"shuffle": false, "seed": 4, "drop_last": false, "pad": false, "set_epoch": false,
                 "shard_sizes": [10, 10, 10, 10, 10, 5]},
@@ -116,7 +117,8 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.ranks = 6;
   expected.seed = 18446744073709551615u;
   expected.timeout = Seconds{120};
-  expected.model.transformer = {300, 24, 3, 5, 7, true, TransformerSpec::Norm::kBatchNorm};
+  expected.model.transformer = {
+      300, 24, 3, 5, 7, true, TransformerSpec::Norm::kBatchNorm, DType::kBFloat16};
   expected.data = {DataSpec::Kind::kSyntheticTokens, 60, 9, 200, 3, ""};
   expected.sampler = {false, 4, false, false, false, {10, 10, 10, 10, 10, 5}};
   expected.optimizer.lr = 0.5;

@@ -95,3 +95,19 @@ TEST_CASE(
   CHECK(without.exit_status == 1);
   CHECK_THAT(without.out, contains("first difference: rank 0, collective 2: broadcast"));
 }
+
+TEST_CASE("gloo and sim end with the same parameters in every dtype") {
+  const std::string dtype = GENERATE("float64", "float16", "bfloat16");
+  INFO(dtype);
+  const TemporaryDirectory directory;
+  const auto hash = [&](const std::string& backend) {
+    const CommandResult run = run_command(
+        run_arguments(shipped("quickstart.json"), small_model(),
+                      {"--backend", backend, "--ranks", "3", "--out", directory.path() / backend,
+                       "--json", "--set", "train.max_steps=3", "--set", "model.dtype=" + dtype}));
+    INFO(run.err);
+    REQUIRE(run.exit_status == 0);
+    return run.json().at("parameter_hash");
+  };
+  CHECK(hash("gloo") == hash("sim"));
+}
