@@ -1,5 +1,6 @@
 #include "engine/models/replay.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/core/random.hpp"
@@ -44,19 +45,28 @@ class ReplayNode final : public Node {
  public:
   using MakeGradient = std::function<Tensor()>;
 
-  ReplayNode(NodePtr next, NodePtr leaf, Seconds duration, Clock& clock, MakeGradient make_gradient)
+  /// `last_end` is shared by the nodes of a pass: when the one before ended, negative at first.
+  ReplayNode(NodePtr next, NodePtr leaf, Seconds duration, std::shared_ptr<Seconds> last_end,
+             Clock& clock, MakeGradient make_gradient)
       : Node("ReplayedGradient", {std::move(next), std::move(leaf)}),
         duration_(duration),
+        last_end_(std::move(last_end)),
         clock_(&clock),
         make_gradient_(std::move(make_gradient)) {}
 
   std::vector<Tensor> backward(Tensor grad_output, BackwardPass&) override {
-    clock_->advance(duration_);
-    return {std::move(grad_output), make_gradient_()};
+    // On a real clock the hooks of the gradient before (copies into buckets) and making the values
+    // of this one take time, which is part of what the profile measured.
+    const Seconds begin = *last_end_ < Seconds{0} ? clock_->now() : *last_end_;
+    Tensor gradient = make_gradient_();
+    clock_->advance(std::max(Seconds{0}, duration_ - (clock_->now() - begin)));
+    *last_end_ = clock_->now();
+    return {std::move(grad_output), std::move(gradient)};
   }
 
  private:
   Seconds duration_;
+  std::shared_ptr<Seconds> last_end_;
   Clock* clock_;
   MakeGradient make_gradient_;
 };
@@ -89,6 +99,7 @@ std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {
   // Backward runs from the node made last to the one made first, so the chain starts with the
   // gradient that is ready last.
   Variable chain{Tensor::zeros({}, DType::kFloat32, *device_), nullptr};
+  const auto last_end = std::make_shared<Seconds>(-1);
   for (std::size_t i = ready_order_.size(); i-- > 0;) {
     const std::size_t p = ready_order_[i];
     const ProfileParameter& parameter = profile_->parameters[p];
@@ -103,7 +114,7 @@ std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {
     chain = graph.record(
         std::move(chain.data),
         std::make_shared<ReplayNode>(std::move(chain.node), graph.leaf(parameters_[p]).node,
-                                     (parameter.ready - before) * options_.compute_scale,
+                                     (parameter.ready - before) * options_.compute_scale, last_end,
                                      graph.clock(), make_gradient));
   }
   return {std::move(chain)};

@@ -1,0 +1,380 @@
+#!/usr/bin/python3
+"""Holds predictions against real Gloo on a network of known bandwidth, on this machine, as root.
+
+    sudo bench/network_testbed.py build/bin/gradsync [--grid full|accuracy|smoke] [--out DIR]
+
+Every rank gets a network namespace with one cable (veth) to a bridge; `tc tbf` limits each cable in
+both directions. Three things then happen for each bandwidth:
+
+1. Calibration, on 2 ranks: all-reduces of two sizes, of which latency and bandwidth are fitted. They
+   are all that the simulation is told of the network.
+2. Measurement: the cells of the grid (ranks x bucket cap x model x overlap), trained by real Gloo.
+3. Prediction: the same scenarios in the simulator.
+
+Models are replayed, so that compute takes equally long on both sides whatever two cores have to do;
+"overlap off" is the same model with every gradient ready at the end of backward. Without root, or
+where the kernel has no namespaces, it ends with 77: CTest counts that as skipped.
+"""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+_SKIPPED = 77
+_TIMEOUT_S = 300
+_SUBNET = "10.213.77"
+_WARMUP_STEPS = 2  # before the buckets are rebuilt, and one more
+_GRIDS = {
+    "smoke": {"mbit": [250], "ranks": [2], "caps_mb": [1], "models": ["handbook"], "steps": 4},
+    "accuracy": {
+        "mbit": [50, 100, 250],
+        "ranks": [2, 3, 4],
+        "caps_mb": [1, 5, 25],
+        "models": ["handbook", "giant-last"],
+        "steps": 5,
+    },
+    "fast-network": {
+        "mbit": [500, 1000],
+        "ranks": [2, 3, 4],
+        "caps_mb": [1, 5, 25],
+        "models": ["handbook", "giant-last"],
+        "steps": 7,
+    },
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("gradsync", type=pathlib.Path, help="the built command")
+    parser.add_argument("--grid", choices=_GRIDS, default="accuracy")
+    parser.add_argument("--repeat", type=int, default=2, help="runs of each cell (default 2)")
+    parser.add_argument("--out", type=pathlib.Path, help="folder for results.json")
+    arguments = parser.parse_args()
+    reason = _why_not_here()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(_SKIPPED)
+
+    grid = _GRIDS[arguments.grid]
+    with tempfile.TemporaryDirectory(prefix="gradsync-testbed-") as folder:
+        bench = Bench(arguments.gradsync.resolve(), pathlib.Path(folder), grid, arguments.repeat)
+        cells = []
+        for mbit in grid["mbit"]:
+            with Network(max(grid["ranks"]), mbit) as network:
+                cells += bench.measure(network)
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        (arguments.out / "results.json").write_text(json.dumps(cells, indent=1) + "\n")
+    print_tables(cells)
+
+
+def _why_not_here() -> "str | None":
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    for tool in ("ip", "tc"):
+        if shutil.which(tool) is None:
+            return f"{tool} is missing (package iproute2)"
+    probe = f"gs-probe-{os.getpid()}"
+    if subprocess.run(["ip", "netns", "add", probe], capture_output=True).returncode != 0:
+        return "the kernel refuses network namespaces"
+    subprocess.run(["ip", "netns", "del", probe], check=True)
+    return None
+
+
+class Network:
+    """Namespaces 0 to ranks - 1, joined by a bridge, each behind a cable of `mbit` Mbit/s."""
+
+    def __init__(self, ranks: int, mbit: int):
+        self.ranks, self.mbit = ranks, mbit
+        self._bridge = f"gsb{os.getpid() % 100000}"
+        self._cleanup = contextlib.ExitStack()
+
+    def __enter__(self) -> "Network":
+        with contextlib.ExitStack() as cleanup:  # undoes what was done if a later command fails
+            self._add(cleanup, "link", self._bridge, "type", "bridge")
+            _ip("link", "set", self._bridge, "up")
+            for rank in range(self.ranks):
+                self._add_rank(cleanup, rank)
+            self._cleanup = cleanup.pop_all()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._cleanup.close()
+
+    def namespace(self, rank: int) -> str:
+        return f"{self._bridge}-{rank}"
+
+    def address(self, rank: int) -> str:
+        return f"{_SUBNET}.{rank + 1}"
+
+    def _add_rank(self, cleanup: contextlib.ExitStack, rank: int) -> None:
+        name, outside = self.namespace(rank), f"{self._bridge}v{rank}"
+        self._add(cleanup, "netns", name)
+        _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _ip("link", "set", outside, "master", self._bridge, "up")
+        _ip("-n", name, "addr", "add", f"{self.address(rank)}/24", "dev", "eth0")
+        _ip("-n", name, "link", "set", "eth0", "up")
+        _ip("-n", name, "link", "set", "lo", "up")
+        limit = ["root", "tbf", "rate", f"{self.mbit}mbit", "burst", "64kb", "latency", "50ms"]
+        _run(["tc", "qdisc", "add", "dev", outside, *limit])
+        _run(["tc", "-n", name, "qdisc", "add", "dev", "eth0", *limit])
+
+    @staticmethod
+    def _add(cleanup: contextlib.ExitStack, kind: str, name: str, *rest: str) -> None:
+        _ip(kind, "add", name, *rest)
+        cleanup.callback(_ip, kind, "del", name)
+
+
+def _ip(*arguments: str) -> None:
+    _run(["ip", *arguments])
+
+
+def _run(command: list) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed: {result.stderr.strip()}")
+
+
+def handbook_profile(overlap: bool) -> dict:
+    """The handbook's transformer: 27 tensors, 1,567,208 parameters, in the times of a CPU."""
+    shapes = [("embed.weight", [1000, 256])]
+    for i in range(2):
+        shapes += [
+            (f"layers.{i}.attn.in_proj_weight", [768, 256]),
+            (f"layers.{i}.attn.in_proj_bias", [768]),
+            (f"layers.{i}.attn.out_proj.weight", [256, 256]),
+            (f"layers.{i}.attn.out_proj.bias", [256]),
+            (f"layers.{i}.ff.0.weight", [512, 256]),
+            (f"layers.{i}.ff.0.bias", [512]),
+            (f"layers.{i}.ff.2.weight", [256, 512]),
+            (f"layers.{i}.ff.2.bias", [256]),
+        ]
+        shapes += [(f"layers.{i}.{n}.{k}", [256]) for n in ("norm1", "norm2") for k in ("weight", "bias")]
+    shapes += [("head.weight", [1000, 256]), ("head.bias", [1000])]
+    return _profile("handbook", shapes, forward_ms=100, backward_ms=400, overlap=overlap)
+
+
+def giant_last_profile(overlap: bool) -> dict:
+    """Twelve tensors of 400 KB, and one of 4 MB whose gradient is ready last."""
+    shapes = [("giant", [1000, 1024])] + [(f"block.{i}", [100, 1024]) for i in range(12)]
+    return _profile("giant-last", shapes, forward_ms=50, backward_ms=300, overlap=overlap)
+
+
+_PROFILES = {"handbook": handbook_profile, "giant-last": giant_last_profile}
+
+
+def one_tensor_profile(elements: int) -> dict:
+    return _profile("one-tensor", [("all", [elements])], forward_ms=20, backward_ms=20, overlap=False)
+
+
+def _profile(name: str, shapes: list, forward_ms: int, backward_ms: int, overlap: bool) -> dict:
+    """Gradients are ready in reverse order, evenly over backward, or all at its end."""
+    count = len(shapes)
+    parameters = []
+    for position, (parameter, shape) in enumerate(shapes):
+        done = (count - position) / count if overlap else 1
+        parameters.append({"name": parameter, "shape": shape, "ready": f"{backward_ms * done:.6f}ms"})
+    return {
+        "name": name,
+        "source": "bench/network_testbed.py",
+        "confidence": "synthetic",
+        "forward": f"{forward_ms}ms",
+        "optimizer": "15ms",
+        "parameters": parameters,
+    }
+
+
+class Bench:
+    """Runs scenarios on a Network and in the simulator, and takes their steps apart."""
+
+    def __init__(self, gradsync: pathlib.Path, folder: pathlib.Path, grid: dict, repeat: int):
+        self._gradsync, self._folder, self._grid, self._repeat = gradsync, folder, grid, repeat
+        self._runs = 0
+
+    def measure(self, network: Network) -> list:
+        cluster = self._calibrate(network)
+        cells = []
+        for model in self._grid["models"]:
+            for overlap in (True, False):
+                for cap_mb in self._grid["caps_mb"]:
+                    for ranks in self._grid["ranks"]:
+                        profile = _PROFILES[model](overlap)
+                        real = [
+                            self._real(network, profile, ranks, cap_mb) for _ in range(self._repeat)
+                        ]
+                        cell = {
+                            "mbit": network.mbit,
+                            "model": model,
+                            "overlap": overlap,
+                            "bucket_cap_mb": cap_mb,
+                            "ranks": ranks,
+                            "cluster": cluster,
+                            "measured": {key: _spread(real, key) for key in ("step", "exposed")},
+                            "predicted": self._simulated(cluster, profile, ranks, cap_mb),
+                        }
+                        cells.append(cell)
+                        print(_progress(cell), file=sys.stderr, flush=True)
+        return cells
+
+    def _calibrate(self, network: Network) -> dict:
+        """Latency and bandwidth of a cable, from all-reduces of two sizes on 2 ranks.
+
+        Of S bytes on 2 ranks, in two rounds of S / 2 over a way of two cables: 2 a + S / b.
+        """
+        sizes = [64 * 1024, 4 * 1024 * 1024]
+        times = []
+        for size in sizes:
+            steps = []
+            for _ in range(self._repeat):
+                run = self._real(network, one_tensor_profile(size // 4), 2, 25)
+                steps += run["exposed_all"]
+            times.append(statistics.median(steps))
+        bytes_per_second = (sizes[1] - sizes[0]) / (times[1] - times[0])
+        way_latency = max(0.0, (times[0] - sizes[0] / bytes_per_second) / 2)
+        return {
+            "intra_node": {"bandwidth": f"{bytes_per_second / 1e9:.9f}GBps", "latency": f"{way_latency / 2 * 1e6:.3f}us"},
+        }
+
+    def _real(self, network: Network, profile: dict, ranks: int, cap_mb: int) -> dict:
+        scenario = self._scenario(profile, ranks, cap_mb, {})
+        out = scenario.parent / "out"
+        port = 20000 + self._runs % 20000  # the namespaces are ours: nobody else has ports there
+        processes = []
+        try:
+            for rank in range(ranks):
+                environment = dict(
+                    os.environ,
+                    RANK=str(rank),
+                    LOCAL_RANK="0",
+                    WORLD_SIZE=str(ranks),
+                    MASTER_ADDR=network.address(0),
+                    MASTER_PORT=str(port),
+                    GLOO_SOCKET_IFNAME="eth0",
+                )
+                # Before everything else on the machine, which would be measured with it.
+                command = ["chrt", "--fifo", "1", "ip", "netns", "exec", network.namespace(rank)]
+                command += [str(self._gradsync), "run"]
+                command += [str(scenario), "--backend", "gloo", "--out", str(out)]
+                processes.append(
+                    subprocess.Popen(
+                        command,
+                        env=environment,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE,
+                        text=True,
+                    )
+                )
+            errors = [process.communicate(timeout=_TIMEOUT_S)[1] for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        for rank, process in enumerate(processes):
+            if process.returncode != 0:
+                sys.exit(f"rank {rank} of {scenario} ended with {process.returncode}:\n{errors[rank]}")
+        return _steps(out)
+
+    def _simulated(self, cluster: dict, profile: dict, ranks: int, cap_mb: int) -> dict:
+        scenario = self._scenario(profile, ranks, cap_mb, {"cluster": cluster})
+        out = scenario.parent / "out"
+        command = [str(self._gradsync), "run", str(scenario), "--backend", "sim", "--out", str(out)]
+        _run(command)
+        steps = _steps(out)
+        return {key: steps[key] for key in ("step", "exposed")}
+
+    def _scenario(self, profile: dict, ranks: int, cap_mb: int, more: dict) -> pathlib.Path:
+        self._runs += 1
+        folder = self._folder / str(self._runs)
+        folder.mkdir()
+        (folder / "profile.json").write_text(json.dumps(profile))
+        steps = _WARMUP_STEPS + self._grid["steps"]
+        scenario = {
+            "name": profile["name"],
+            "ranks": ranks,
+            "timeout": "120s",
+            "model": {"kind": "replay", "profile": "profile.json"},
+            "data": {"kind": "indices", "samples": ranks * steps},
+            "train": {"batch_size": 1, "max_steps": steps, "hash_every": 0, "clip_grad_norm": None},
+            "ddp": {"bucket_cap_mb": cap_mb},
+            **more,
+        }
+        path = folder / "scenario.json"
+        path.write_text(json.dumps(scenario))
+        return path
+
+
+def _steps(out: pathlib.Path) -> dict:
+    """Medians, in seconds, over the steps after the warm-up, of the slowest rank in each."""
+    steps: dict = {}
+    for line in (out / "steps.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        if record["step"] >= _WARMUP_STEPS:
+            steps.setdefault(record["step"], []).append(record)
+    lengths = [max(r["end"] - r["begin"] for r in records) for records in steps.values()]
+    exposed = [
+        max(r["backward_end"] - r["backward_compute_end"] for r in records)
+        for records in steps.values()
+    ]
+    return {
+        "step": statistics.median(lengths),
+        "exposed": statistics.median(exposed),
+        "exposed_all": exposed,
+    }
+
+
+def _spread(runs: list, key: str) -> dict:
+    values = [run[key] for run in runs]
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def _error(cell: dict, key: str) -> float:
+    measured = cell["measured"][key]["median"]
+    return (cell["predicted"][key] - measured) / measured
+
+
+def _progress(cell: dict) -> str:
+    return (
+        f"{cell['mbit']} Mbit/s, {cell['model']}, overlap {'on' if cell['overlap'] else 'off'}, "
+        f"{cell['bucket_cap_mb']} MB, {cell['ranks']} ranks: step "
+        f"{cell['measured']['step']['median'] * 1e3:.1f} ms measured, "
+        f"{cell['predicted']['step'] * 1e3:.1f} predicted ({_error(cell, 'step'):+.1%}); exposed "
+        f"{cell['measured']['exposed']['median'] * 1e3:.1f}, "
+        f"{cell['predicted']['exposed'] * 1e3:.1f} ({_error(cell, 'exposed'):+.1%})"
+    )
+
+
+def print_tables(cells: list) -> None:
+    print("| Mbit/s | cells | step: median error | worst | exposed communication: median error | worst |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for mbit in sorted({cell["mbit"] for cell in cells}) + [None]:
+        chosen = [cell for cell in cells if mbit is None or cell["mbit"] == mbit]
+        row = [str(mbit or "all"), str(len(chosen))]
+        for key in ("step", "exposed"):
+            errors = [abs(_error(cell, key)) for cell in chosen if math.isfinite(_error(cell, key))]
+            row += [f"{statistics.median(errors):.1%}", f"{max(errors):.1%}"]
+        print("| " + " | ".join(row) + " |")
+    print()
+    print("| Mbit/s | model | overlap | cap, MB | ranks | step, ms (min to max) | predicted | error | exposed, ms | predicted | error |")
+    print("| --- " * 11 + "|")
+    for cell in cells:
+        step, exposed = cell["measured"]["step"], cell["measured"]["exposed"]
+        print(
+            f"| {cell['mbit']} | {cell['model']} | {'on' if cell['overlap'] else 'off'} "
+            f"| {cell['bucket_cap_mb']} | {cell['ranks']} "
+            f"| {step['median'] * 1e3:.1f} ({step['min'] * 1e3:.1f} to {step['max'] * 1e3:.1f}) "
+            f"| {cell['predicted']['step'] * 1e3:.1f} | {_error(cell, 'step'):+.1%} "
+            f"| {exposed['median'] * 1e3:.1f} | {cell['predicted']['exposed'] * 1e3:.1f} "
+            f"| {_error(cell, 'exposed'):+.1%} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
