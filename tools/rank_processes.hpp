@@ -15,7 +15,7 @@ namespace gradsync {
 /// `directory`, the run directory, which must be prepared.
 ///
 /// With `worker` the ranks are this program with other arguments, to which `--scenario FILE
-/// --directory DIRECTORY` is added.
+/// --directory DIRECTORY` and, where there is an `on_progress`, `--progress` are added.
 ///
 /// `on_progress` gets the lines that rank 0 prints on standard output (the steps, see StepPrinter);
 /// empty: rank 0 does not print them. Whatever ranks write to standard error goes to standard

@@ -35,7 +35,7 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->take_all();
 }
 
-Scenario load_scenario(const std::string& file, const ScenarioOptions& options) {
+std::vector<ScenarioOverride> overrides_of(const ScenarioOptions& options) {
   std::vector<ScenarioOverride> overrides;
   for (const std::string& assignment : options.set) {
     overrides.push_back(parse_assignment(assignment));
@@ -51,7 +51,11 @@ Scenario load_scenario(const std::string& file, const ScenarioOptions& options) 
   if (options.timeout) {
     overrides.push_back({"timeout", *options.timeout, "--timeout " + *options.timeout});
   }
-  return load_scenario(file, overrides);
+  return overrides;
+}
+
+Scenario load_scenario(const std::string& file, const ScenarioOptions& options) {
+  return load_scenario(file, overrides_of(options));
 }
 
 }  // namespace gradsync

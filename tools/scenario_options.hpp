@@ -21,8 +21,12 @@ struct ScenarioOptions {
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
-/// Reads `file` with the options applied, `set` first. Throws ConfigError for a mistake in either,
-/// Error(kBackendUnavailable) for a backend that gradsync has never heard of.
+/// The options as assignments to the scenario, `set` first. Throws Error(kUsage) for a `set` that
+/// is none, Error(kBackendUnavailable) for a backend that gradsync has never heard of.
+std::vector<ScenarioOverride> overrides_of(const ScenarioOptions& options);
+
+/// Reads `file` with the options applied. Throws ConfigError for a mistake in either, and what
+/// `overrides_of` throws.
 Scenario load_scenario(const std::string& file, const ScenarioOptions& options);
 
 }  // namespace gradsync

@@ -101,13 +101,16 @@ TEST_CASE("the reducer knows nothing that is built on it") {
   CHECK(violations.empty());
 }
 
-TEST_CASE("backends and the simulator do not know each other or the command") {
+TEST_CASE("backends, simulator and predict do not know each other or the command") {
   const auto backends = forbidden_project_includes(kRoot, "backends", {"engine/", "backends/"});
   INFO(joined(backends));
   CHECK(backends.empty());
   const auto simulator = forbidden_project_includes(kRoot, "simulator", {"engine/", "simulator/"});
   INFO(joined(simulator));
   CHECK(simulator.empty());
+  const auto predict = forbidden_project_includes(kRoot, "predict", {"engine/", "predict/"});
+  INFO(joined(predict));
+  CHECK(predict.empty());
 }
 
 TEST_CASE("the layering test sees an include that must not be there") {

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/tensor/dtype.hpp"
+#include "engine/train/rank_main.hpp"
+#include "predict/bench_table.hpp"
+
+namespace gradsync {
+
+/// What is measured; the names and defaults are nccl-tests'.
+struct AllreduceBench {
+  Bytes min_bytes = 8;
+  Bytes max_bytes = 128 * 1024 * 1024;
+  double factor = 2;  ///< from one size to the next
+  std::int64_t warmup = 5;
+  std::int64_t iterations = 20;
+  DType dtype = DType::kFloat32;
+  bool check = true;  ///< compare a result with the exact sum, element by element
+};
+
+/// The sizes, each a whole number of elements.
+std::vector<Bytes> bench_sizes(const AllreduceBench& bench);
+
+/// The part of one rank, on any process group: all-reduces each size in place, `warmup` times and,
+/// after a barrier, `iterations` times, one after the other. The times of all ranks are then
+/// brought together; `on_row` is called on rank 0 for each size as it is done.
+///
+/// The check fills the tensor with small whole numbers that depend on rank and index, whose sum is
+/// exact in every order and dtype, and compares all elements on every rank. A size is not checked
+/// (`wrong` is absent) where the dtype cannot count as far as the number of ranks, or where the
+/// ranks share a process (the simulator) and the tensors of all of them exceed 256 MiB.
+///
+/// Timed tensors have no bytes where world.device is the meta device.
+///
+/// Leaves the report finished and the group shut down; an error of the group passes through.
+void run_allreduce_bench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
+                         const std::function<void(const BenchRow&)>& on_row);
+
+nlohmann::ordered_json to_json(const AllreduceBench& bench);
+AllreduceBench allreduce_bench_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace gradsync
