@@ -35,6 +35,7 @@ class Layers:
 
     def __init__(self):
         self.rows = []
+        self.buffers = []
 
     def add(self, name, shape, work=0):
         self.rows.append((name, tuple(shape), work))
@@ -49,6 +50,11 @@ class Layers:
     def norm(self, name, channels):
         self.add(f"{name}.weight", (channels,))
         self.add(f"{name}.bias", (channels,))
+
+    def batch_norm(self, name, channels):
+        self.norm(name, channels)
+        self.buffers += [(f"{name}.running_{moment}", (channels,), "float32") for moment in ("mean", "var")]
+        self.buffers += [(f"{name}.num_batches_tracked", (), "int64")]
 
     def conv(self, name, outputs, inputs, kernel, side, bias=False):
         """`side`: of the square output."""
@@ -75,9 +81,9 @@ def milliseconds(value):
     return f"{value:.4f}".rstrip("0").rstrip(".") + "ms"
 
 
-def profile(name, source, confidence, forward, optimizer, parameters):
-    """`parameters`: (name, shape, ready in ms) in registration order."""
-    return {
+def profile(name, source, confidence, forward, optimizer, parameters, buffers=()):
+    """`parameters`: (name, shape, ready in ms), `buffers`: (name, shape, dtype); as registered."""
+    content = {
         "name": name,
         "source": source,
         "confidence": confidence,
@@ -88,6 +94,11 @@ def profile(name, source, confidence, forward, optimizer, parameters):
             for n, shape, ready in parameters
         ],
     }
+    if buffers:
+        content["buffers"] = [
+            {"name": n, "shape": list(shape), "dtype": dtype} for n, shape, dtype in buffers
+        ]
+    return content
 
 
 def scaled(name, source, layers, step, optimizer):
@@ -101,6 +112,7 @@ def scaled(name, source, layers, step, optimizer):
         forward,
         optimizer,
         layers.spaced(2 * forward),
+        layers.buffers,
     )
 
 
@@ -175,7 +187,7 @@ def resnet_layers(blocks, groups=1, width_per_group=64):
     """torchvision's ResNets and ResNeXts with bottlenecks, on 224 x 224 pixels."""
     layers = Layers()
     layers.conv("conv1", 64, 3, 7, 112)
-    layers.norm("bn1", 64)
+    layers.batch_norm("bn1", 64)
     inputs = 64
     for stage, count in enumerate(blocks):
         planes, side = 64 << stage, 56 >> stage
@@ -185,14 +197,14 @@ def resnet_layers(blocks, groups=1, width_per_group=64):
             # The stride is in the second convolution: the first still works on the larger picture.
             first_side = side * 2 if block == 0 and stage > 0 else side
             layers.conv(f"{prefix}.conv1", width, inputs, 1, first_side)
-            layers.norm(f"{prefix}.bn1", width)
+            layers.batch_norm(f"{prefix}.bn1", width)
             layers.conv(f"{prefix}.conv2", width, width // groups, 3, side)
-            layers.norm(f"{prefix}.bn2", width)
+            layers.batch_norm(f"{prefix}.bn2", width)
             layers.conv(f"{prefix}.conv3", 4 * planes, width, 1, side)
-            layers.norm(f"{prefix}.bn3", 4 * planes)
+            layers.batch_norm(f"{prefix}.bn3", 4 * planes)
             if block == 0:
                 layers.conv(f"{prefix}.downsample.0", 4 * planes, inputs, 1, side)
-                layers.norm(f"{prefix}.downsample.1", 4 * planes)
+                layers.batch_norm(f"{prefix}.downsample.1", 4 * planes)
             inputs = 4 * planes
     layers.linear("fc", 1000, 2048)
     return layers
@@ -200,12 +212,15 @@ def resnet_layers(blocks, groups=1, width_per_group=64):
 
 def resnet50():
     """ResNet-50 (torchvision's names), 161 tensors, 25,557,032 parameters, V100, float32, batch 32."""
-    rows = resnet_layers((3, 4, 6, 3)).rows
+    layers = resnet_layers((3, 4, 6, 3))
+    # What PyTorch's DDP was seen to broadcast before each forward.
+    assert sum(numel(shape) for _, shape, dtype in layers.buffers if dtype == "float32") == 53120
+    assert len(layers.buffers) == 3 * 53
     with open(ROOT / "tools" / "profiles" / "resnet50_v100_grad_ready.csv", encoding="utf-8") as file:
         measured = list(csv.DictReader(line for line in file if not line.startswith("#")))
     # Gradients arrived in exactly the reverse of the order of registration.
     parameters = []
-    for (name, shape, _), row in zip(rows, reversed(measured), strict=True):
+    for (name, shape, _), row in zip(layers.rows, reversed(measured), strict=True):
         assert "x".join(map(str, shape)) == row["shape"], name
         parameters.append((name, shape, float(row["ready_ms_median"])))
     return profile(
@@ -216,6 +231,7 @@ def resnet50():
         30.5,
         1.11,
         parameters,
+        layers.buffers,
     )
 
 
@@ -360,11 +376,13 @@ def profiles():
 
 
 def render(content):
-    """JSON with one parameter a line."""
-    head = {key: value for key, value in content.items() if key != "parameters"}
-    text = json.dumps(head, indent=2)[:-2] + ',\n  "parameters": [\n'
-    text += ",\n".join("    " + json.dumps(p) for p in content["parameters"])
-    return text + "\n  ]\n}\n"
+    """JSON with one parameter or buffer a line."""
+    lists = [key for key in ("parameters", "buffers") if key in content]
+    text = json.dumps({k: v for k, v in content.items() if k not in lists}, indent=2)[:-2]
+    for key in lists:
+        text += f',\n  "{key}": [\n'
+        text += ",\n".join("    " + json.dumps(entry) for entry in content[key]) + "\n  ]"
+    return text + "\n}\n"
 
 
 def main():

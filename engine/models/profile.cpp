@@ -80,13 +80,14 @@ class Field {
       fail("a duration such as \"38.5ms\"");
     }
   }
-  DType dtype() const {
+  DType dtype(bool or_int64) const {
     try {
       const DType result = parse_dtype(text());
-      if (is_floating_point(result)) return result;
+      if (is_floating_point(result) || (or_int64 && result == DType::kInt64)) return result;
     } catch (const std::invalid_argument&) {
     }
-    fail("a floating-point type: float32, float64, float16 or bfloat16");
+    fail(std::string("a floating-point type: float32, float64, float16 or bfloat16") +
+         (or_int64 ? "; or int64" : ""));
   }
   Shape shape() const {
     if (!value_.is_array()) fail("a shape such as [1024, 768]");
@@ -119,9 +120,18 @@ ProfileParameter read_parameter(const Field& field) {
   ProfileParameter parameter;
   parameter.name = field["name"].text();
   parameter.shape = field["shape"].shape();
-  if (field.has("dtype")) parameter.dtype = field["dtype"].dtype();
+  if (field.has("dtype")) parameter.dtype = field["dtype"].dtype(/*or_int64=*/false);
   parameter.ready = field["ready"].duration();
   return parameter;
+}
+
+ProfileBuffer read_buffer(const Field& field) {
+  field.require_keys({"name", "shape"}, {"dtype"});
+  ProfileBuffer buffer;
+  buffer.name = field["name"].text();
+  buffer.shape = field["shape"].shape();
+  if (field.has("dtype")) buffer.dtype = field["dtype"].dtype(/*or_int64=*/true);
+  return buffer;
 }
 
 }  // namespace
@@ -151,7 +161,8 @@ ModelProfile parse_profile(const std::string& text, const std::string& name) {
                        .hint = error.what()});
   }
   const Field root(json, name, "");
-  root.require_keys({"name", "source", "confidence", "forward", "optimizer", "parameters"});
+  root.require_keys({"name", "source", "confidence", "forward", "optimizer", "parameters"},
+                    {"buffers"});
   root["confidence"].require_one_of({"measured", "scaled", "synthetic"});
 
   ModelProfile profile;
@@ -164,6 +175,13 @@ ModelProfile parse_profile(const std::string& text, const std::string& name) {
   const std::size_t count = parameters.require_list("parameters");
   for (std::size_t i = 0; i < count; ++i) {
     profile.parameters.push_back(read_parameter(parameters[i]));
+  }
+  if (root.has("buffers")) {
+    const Field buffers = root["buffers"];
+    const std::size_t buffer_count = buffers.require_list("buffers");
+    for (std::size_t i = 0; i < buffer_count; ++i) {
+      profile.buffers.push_back(read_buffer(buffers[i]));
+    }
   }
   return profile;
 }

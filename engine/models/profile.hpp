@@ -15,6 +15,13 @@ struct ProfileParameter {
   Seconds ready{0};  ///< from the start of backward until its gradient is there
 };
 
+/// State that is not trained but broadcast by DDP: the moments of a batch norm, say.
+struct ProfileBuffer {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+};
+
 /// What a training step of some model costs on some machine, without the model: parameters in
 /// registration order and times. See docs/bring-your-model.md.
 struct ModelProfile {
@@ -24,6 +31,7 @@ struct ModelProfile {
   Seconds forward_time{0};
   Seconds optimizer_time{0};
   std::vector<ProfileParameter> parameters;
+  std::vector<ProfileBuffer> buffers;
 
   /// Indices of the parameters in the order in which their gradients become ready; equal times in
   /// reverse registration order.
@@ -32,8 +40,9 @@ struct ModelProfile {
 };
 
 /// Reads a profile: JSON with the keys name, source, confidence, forward, optimizer (durations such
-/// as "38.5ms") and parameters [{name, shape, dtype (default float32), ready}]. Throws ConfigError
-/// with file and JSON pointer for the first mistake.
+/// as "38.5ms"), parameters [{name, shape, dtype (default float32), ready}] and, if it has any,
+/// buffers [{name, shape, dtype}], whose dtype may also be int64. Throws ConfigError with file and
+/// JSON pointer for the first mistake.
 ModelProfile load_profile(const std::string& file);
 /// The same from JSON text; `name` stands for the file in errors.
 ModelProfile parse_profile(const std::string& text, const std::string& name);

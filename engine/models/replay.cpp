@@ -91,6 +91,10 @@ ReplayModel::ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, 
     parameters_.push_back(std::make_shared<Parameter>(
         parameter.name, make_tensor(parameter.shape, parameter.dtype, device, initial)));
   }
+  for (const ProfileBuffer& buffer : profile_->buffers) {
+    buffers_.push_back(std::make_shared<Buffer>(
+        Buffer{buffer.name, Tensor::zeros(buffer.shape, buffer.dtype, device)}));
+  }
 }
 
 std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {

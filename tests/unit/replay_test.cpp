@@ -74,6 +74,23 @@ TEST_CASE("a mistake in a profile is named with file and JSON pointer") {
   CHECK_THROWS_WITH(gradsync::load_profile("/nowhere/p.json"), contains("No such file"));
 }
 
+TEST_CASE("a profile's buffers are the replayed model's") {
+  std::string text = kProfile;
+  text.insert(text.rfind('}'), R"(, "buffers": [
+    {"name": "bn.running_mean", "shape": [8]},
+    {"name": "bn.num_batches_tracked", "shape": [], "dtype": "int64"}
+  ])");
+  const auto with_buffers = std::make_shared<const ModelProfile>(parse_profile(text, "p.json"));
+  const ReplayModel model(with_buffers, 0, 2, {}, gradsync::cpu_device());
+  REQUIRE(model.buffers().size() == 2);
+  CHECK(model.buffers()[0]->data.shape() == gradsync::Shape{8});
+  CHECK(model.buffers()[1]->name == "bn.num_batches_tracked");
+  CHECK(model.buffers()[1]->data.dtype() == DType::kInt64);
+
+  text.replace(text.rfind("int64"), 5, "bool");
+  CHECK_THROWS_WITH(parse_profile(text, "p.json"), contains("/buffers/1/dtype"));
+}
+
 TEST_CASE("a replayed step takes the profile's time and fires the hooks in its order") {
   FakeClock clock;
   Graph graph(clock);
