@@ -51,7 +51,7 @@ Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverri
 Scenario parse_scenario(const std::string& text, const std::string& name,
                         const std::string& base_dir,
                         const std::vector<ScenarioOverride>& overrides) {
-  const scenario_table::ScenarioDocument document(text, name, overrides);
+  const scenario_table::ScenarioDocument document(text, name, base_dir, overrides);
   Scenario scenario = scenario_table::read_scenario(document, base_dir);
   scenario_table::check_scenario(document, scenario);
   return scenario;

@@ -153,21 +153,77 @@ struct LinkSpec {
 /// What the simulator runs on. The defaults stand for a laptop: ranks are processes that talk over
 /// TCP inside one machine, and compute on a core each.
 struct ClusterSpec {
-  enum class Topology { kStar, kFatTree };
+  enum class Library { kGloo, kNccl };
+  enum class Generation { kVolta, kAmpere, kHopper, kBlackwell };
+  enum class CpuVendor { kIntel, kAmd, kOther };
+  enum class NodeTopology { kSwitch, kCubeMesh, kPcieTree };
+  enum class Topology { kStar, kFatTree, kLeafSpine, kTorus, kDragonfly };
+
+  /// What the software of a rank adds to what the wires take; calibration fits these.
+  struct Software {
+    Seconds per_operation{0};  ///< added to each collective, on each rank: launch, synchronization
+    Seconds per_message{0};    ///< added to each message of each rank
+    /// Bytes that the CPUs of one node send, receive and reduce in a second, shared by its ranks;
+    /// unset: without limit.
+    std::optional<BytesPerSecond> host_bandwidth;
+    double hop_latency_scale = 1;  ///< multiplies NCCL's latencies of a hop (facts of its tuner)
+    bool operator==(const Software&) const = default;
+  };
+
+  std::string name;  ///< of the description
   /// 0 stands for "as many as the ranks need"; a scenario that was read has the number.
   std::int64_t nodes = 0;
   std::int64_t gpus_per_node = 8;
-  LinkSpec intra_node{{5e9}, Seconds{20e-6}};     ///< of each GPU, to its node's switch
-  LinkSpec inter_node{{1.25e9}, Seconds{50e-6}};  ///< of each node, to the fabric
+  std::int64_t nics_per_node = 1;     ///< adapters, each with a cable of inter_node
+  FlopsPerSecond compute_rate{50e9};  ///< of one GPU, for models that are computed
+  Library library = Library::kGloo;   ///< whose algorithms and costs are simulated
+  Generation generation = Generation::kAmpere;
+  CpuVendor cpu_vendor = CpuVendor::kIntel;
+  bool gpu_direct = true;  ///< adapters read GPU memory (GPUDirect RDMA): NCCL's LL128 needs it
+  Software software;
+
+  NodeTopology node_topology = NodeTopology::kSwitch;
+  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< of each GPU; a cube mesh's: one NVLink
+  std::int64_t pcie_gpus_per_switch = 2;       ///< that share a cable of intra_node to their socket
+  LinkSpec pcie_socket{{10e9}, Seconds{0}};    ///< of each of two sockets to the other
+
+  LinkSpec inter_node{{1.25e9}, Seconds{50e-6}};  ///< of each adapter, to the fabric
   Topology topology = Topology::kStar;
   std::vector<std::int64_t> fat_tree_down;   ///< children per switch, from the bottom
   std::vector<std::int64_t> fat_tree_up;     ///< parents per switch
   std::vector<std::int64_t> fat_tree_links;  ///< parallel cables
-  FlopsPerSecond compute_rate{50e9};         ///< of one GPU, for models that are computed
+  std::int64_t leaf_nodes = 16;              ///< nodes under one leaf switch
+  double leaf_oversubscription = 1;          ///< bandwidth down / bandwidth up of a leaf switch
+  std::vector<std::int64_t> torus_dimensions;
+  std::int64_t dragonfly_groups = 1;
+  std::int64_t dragonfly_chassis = 1;  ///< of a group
+  std::int64_t dragonfly_routers = 1;  ///< of a chassis
+  std::int64_t dragonfly_nodes = 1;    ///< of a router
+  /// A SimGrid platform (XML) in place of all of the above but the software; its hosts in the order
+  /// of the file are the ranks. Empty: none.
+  std::string platform_file;
   bool operator==(const ClusterSpec&) const = default;
 };
 
-enum class Fidelity { kAuto, kMessage, kFlow };
+/// Which way the simulated library takes; kAuto leaves it to the library's own choice.
+struct CommunicationSpec {
+  enum class Algorithm {
+    kAuto,
+    kRing,
+    kTree,
+    kNvls,
+    kNvlsTree,
+    kBcube,
+    kHalvingDoubling,
+    kHierarchical
+  };
+  enum class Protocol { kAuto, kLl, kLl128, kSimple };
+  Algorithm algorithm = Algorithm::kAuto;
+  Protocol protocol = Protocol::kAuto;
+  bool operator==(const CommunicationSpec&) const = default;
+};
+
+enum class Fidelity { kAuto, kMessage, kFlow, kAnalytic };
 
 struct GlooSpec {
   std::int64_t threads = 1;  ///< communication threads; 2 as in PyTorch's default
@@ -210,6 +266,7 @@ struct Scenario {
   TrainSpec train;
   DdpSpec ddp;
   ClusterSpec cluster;
+  CommunicationSpec communication;
   Fidelity fidelity = Fidelity::kAuto;
   GlooSpec gloo;
   OutputSpec output;

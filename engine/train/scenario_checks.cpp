@@ -117,11 +117,87 @@ class Checks {
                        mention("/cluster/gpus_per_node", c.gpus_per_node)),
            fmt::format("that takes {} nodes", (s_.ranks + c.gpus_per_node - 1) / c.gpus_per_node));
     }
-    if (c.topology == ClusterSpec::Topology::kFatTree) {
+    using Topology = ClusterSpec::Topology;
+    if (c.topology == Topology::kFatTree) {
       check_fat_tree();
     } else if (!(c.fat_tree_down.empty() && c.fat_tree_up.empty() && c.fat_tree_links.empty())) {
       fail("/cluster/topology", "star", "\"fat_tree\"",
-           "there is a /cluster/fat_tree; leave it out for a star");
+           "there is a /cluster/fat_tree; leave it out for another topology");
+    }
+    if (c.topology == Topology::kTorus) {
+      require_places("/cluster/torus/dimensions", c.torus_dimensions, product(c.torus_dimensions));
+    }
+    if (c.topology == Topology::kDragonfly) {
+      require_places("/cluster/dragonfly/nodes", c.dragonfly_nodes,
+                     product({c.dragonfly_groups, c.dragonfly_chassis, c.dragonfly_routers,
+                              c.dragonfly_nodes}));
+    }
+    if (c.node_topology == ClusterSpec::NodeTopology::kCubeMesh && c.gpus_per_node != 8) {
+      fail("/cluster/gpus_per_node", c.gpus_per_node, "8, the GPUs of a DGX-1",
+           "that is what a cube mesh joins" + because("/cluster/node_topology", "cube_mesh"));
+    }
+    check_algorithm();
+  }
+
+  /// That the nodes find a place in the fabric.
+  void require_places(const std::string& pointer, const Json& value, double places) const {
+    if (places >= static_cast<double>(s_.cluster.nodes)) return;
+    fail(pointer, value, "a place for each node" + because("/cluster/nodes", s_.cluster.nodes),
+         fmt::format("there are {:.0f}", places));
+  }
+
+  /// A double, because the product of a few counts may not fit in 64 bits.
+  static double product(const std::vector<std::int64_t>& counts) {
+    return std::accumulate(
+        counts.begin(), counts.end(), counts.empty() ? 0.0 : 1.0,
+        [](double so_far, std::int64_t count) { return so_far * static_cast<double>(count); });
+  }
+
+  void check_algorithm() const {
+    using Algorithm = CommunicationSpec::Algorithm;
+    const ClusterSpec& c = s_.cluster;
+    const bool nccl = c.library == ClusterSpec::Library::kNccl;
+    const std::string by_library = because("/cluster/library", nccl ? "nccl" : "gloo");
+    const auto only = [&](bool allowed, const char* name, const std::string& expected,
+                          const std::string& hint) {
+      if (!allowed) fail("/communication/algorithm", name, expected, hint);
+    };
+    const std::string gloo_has =
+        "\"auto\", \"ring\", \"bcube\", \"halving_doubling\" or \"hierarchical\"";
+    const std::string nccl_has =
+        "\"auto\", \"ring\", \"tree\", \"nvls\", \"nvls_tree\" or \"hierarchical\"";
+    const bool has_nvls = c.generation >= ClusterSpec::Generation::kHopper &&
+                          c.node_topology == ClusterSpec::NodeTopology::kSwitch;
+    const std::string no_nvls = "NVLS is a feature of NVSwitch nodes of Hopper and later GPUs";
+    switch (s_.communication.algorithm) {
+      case Algorithm::kTree:
+        only(nccl, "tree", gloo_has, "it is NCCL's" + by_library);
+        break;
+      case Algorithm::kNvls:
+        only(nccl, "nvls", gloo_has, "it is NCCL's" + by_library);
+        only(has_nvls, "nvls", "an algorithm that the GPUs have", no_nvls);
+        only(s_.ranks <= c.gpus_per_node, "nvls", "\"nvls_tree\"",
+             "NVLS alone stays in one node" + because("/ranks", s_.ranks));
+        break;
+      case Algorithm::kNvlsTree:
+        only(nccl, "nvls_tree", gloo_has, "it is NCCL's" + by_library);
+        only(has_nvls, "nvls_tree", "an algorithm that the GPUs have", no_nvls);
+        only(s_.ranks > c.gpus_per_node, "nvls_tree", "\"nvls\"",
+             "there is one node, and no tree" + because("/ranks", s_.ranks));
+        break;
+      case Algorithm::kBcube:
+        only(!nccl, "bcube", nccl_has, "it is Gloo's" + by_library);
+        break;
+      case Algorithm::kHalvingDoubling:
+        only(!nccl, "halving_doubling", nccl_has, "it is Gloo's" + by_library);
+        break;
+      case Algorithm::kAuto:
+      case Algorithm::kRing:
+      case Algorithm::kHierarchical:
+        break;
+    }
+    if (!nccl && s_.communication.protocol != CommunicationSpec::Protocol::kAuto) {
+      fail("/communication/protocol", "auto", "\"auto\"", "protocols are NCCL's" + by_library);
     }
   }
 
@@ -139,16 +215,7 @@ class Checks {
     };
     same_length("/cluster/fat_tree/up", c.fat_tree_up);
     same_length("/cluster/fat_tree/links", c.fat_tree_links);
-    // A double, because the product of a few counts may not fit in 64 bits.
-    const double leaves = std::accumulate(c.fat_tree_down.begin(), c.fat_tree_down.end(), 1.0,
-                                          [](double product, std::int64_t children) {
-                                            return product * static_cast<double>(children);
-                                          });
-    if (leaves < static_cast<double>(c.nodes)) {
-      fail("/cluster/fat_tree/down", c.fat_tree_down,
-           "a tree with a leaf for each node" + because("/cluster/nodes", c.nodes),
-           fmt::format("this one has {:.0f}", leaves));
-    }
+    require_places("/cluster/fat_tree/down", c.fat_tree_down, product(c.fat_tree_down));
   }
 
   void check_expect() const {

@@ -1,12 +1,17 @@
 #include "engine/train/scenario_document.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "engine/core/error.hpp"
+#include "engine/train/scenario_codec.hpp"
 #include "engine/train/scenario_hints.hpp"
+#include "engine/train/scenario_table.hpp"
 
 namespace gradsync::scenario_table {
 namespace {
@@ -131,10 +136,46 @@ std::string pointer_token(const std::string& key) {
 }
 
 ScenarioDocument::ScenarioDocument(const std::string& text, std::string file,
+                                   const std::string& base_dir,
                                    const std::vector<ScenarioOverride>& overrides)
     : json_(parse(text, file)), file_(std::move(file)) {
   if (!json_.is_object()) fail("", "a JSON object");
-  for (const ScenarioOverride& override_ : overrides) apply(override_);
+  include_files(base_dir);
+  for (const ScenarioOverride& override_ : overrides) {
+    apply(override_);
+    include_files(base_dir);  // so that a later override can change what this one brought
+  }
+}
+
+void ScenarioDocument::include_files(const std::string& base_dir) {
+  namespace fs = std::filesystem;
+  for (const Section& section : root().sections) {
+    const std::string pointer = pointer_token(section.name);
+    if (!section.accepts_file || !has(pointer) || !json_[section.name].is_string()) continue;
+    std::string path;
+    try {
+      path = resolve_file(json_[section.name].get<std::string>(), base_dir);
+    } catch (const Mistake& mistake) {
+      fail(pointer, mistake.expected + ", or an object", mistake.hint);
+    }
+    std::ifstream stream(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    const std::string name = fs::proximate(path).string();
+    Json included = parse(text, name);
+    if (!included.is_object())
+      throw ConfigError({name, "", "a JSON object", shortened(included), ""});
+    included.erase("$schema");
+    // Paths in the file are relative to it, and from here on to the document.
+    const std::string folder = fs::path(path).parent_path().string();
+    for (const Field& field : section.fields) {
+      if (field.type != Codec<std::string>::type(existing_file())) continue;
+      const auto value = included.find(field.name);
+      if (value == included.end() || !value->is_string()) continue;
+      *value = (fs::path(folder) / value->get<std::string>()).string();
+    }
+    json_[section.name] = std::move(included);
+    origins_.push_back({pointer, name, /*is_file=*/true});
+  }
 }
 
 void ScenarioDocument::apply(const ScenarioOverride& override_) {
@@ -167,15 +208,15 @@ void ScenarioDocument::apply(const ScenarioOverride& override_) {
   origins_.push_back({pointer, option});
 }
 
-std::string ScenarioDocument::option_of(const std::string& pointer) const {
+const ScenarioDocument::Origin* ScenarioDocument::origin_of(const std::string& pointer) const {
   // The last one wins, as it did when it was applied.
   for (auto origin = origins_.rbegin(); origin != origins_.rend(); ++origin) {
     const bool inside =
         pointer.compare(0, origin->pointer.size(), origin->pointer) == 0 &&
         (pointer.size() == origin->pointer.size() || pointer[origin->pointer.size()] == '/');
-    if (inside) return origin->option;
+    if (inside) return &*origin;
   }
-  return "";
+  return nullptr;
 }
 
 bool ScenarioDocument::has(const std::string& pointer) const {
@@ -184,23 +225,25 @@ bool ScenarioDocument::has(const std::string& pointer) const {
 
 void ScenarioDocument::fail(const std::string& pointer, const std::string& expected,
                             const std::string& hint, const Json& by_default) const {
-  const std::string option = option_of(pointer);
+  const Origin* origin = origin_of(pointer);
   std::string found = "nothing";
   if (has(pointer)) {
     found = shortened(json_.at(Json::json_pointer(pointer)));
   } else if (!by_default.is_null()) {
     found = shortened(by_default) + " by default";
   }
-  throw ConfigError({option.empty() ? file_ : option, pointer, expected, found, hint});
+  if (origin == nullptr) throw ConfigError({file_, pointer, expected, found, hint});
+  const std::string inside = origin->is_file ? pointer.substr(origin->pointer.size()) : pointer;
+  throw ConfigError({origin->name, inside, expected, found, hint});
 }
 
 std::string ScenarioDocument::mention(const std::string& pointer, const Json& value) const {
-  const std::string option = option_of(pointer);
+  const Origin* origin = origin_of(pointer);
   std::string text = fmt::format("{} is {}", pointer, shortened(value));
-  if (!option.empty()) {
-    text += " by " + option;
-  } else if (!has(pointer)) {
+  if (!has(pointer)) {
     text += " by default";
+  } else if (origin != nullptr) {
+    text += (origin->is_file ? " in " : " by ") + origin->name;
   }
   return text;
 }

@@ -16,8 +16,10 @@ class ScenarioDocument {
   using Json = nlohmann::ordered_json;
 
   /// Throws ConfigError: text that is not JSON (with line and column), a key that is there twice, a
-  /// path of an override that cannot be followed.
-  ScenarioDocument(const std::string& text, std::string file,
+  /// path of an override that cannot be followed, a section's file that cannot be read. Files that
+  /// stand for a section (Section::accepts_file) are relative to `base_dir`, as are those that an
+  /// override names; what such a file says is then JSON of this document like the rest.
+  ScenarioDocument(const std::string& text, std::string file, const std::string& base_dir,
                    const std::vector<ScenarioOverride>& overrides);
 
   const Json& json() const noexcept { return json_; }
@@ -37,14 +39,18 @@ class ScenarioDocument {
   bool has(const std::string& pointer) const;
 
  private:
+  /// Where the values at and below `pointer` came from, when not from the document's own file.
   struct Origin {
     std::string pointer;
-    std::string option;
+    std::string name;      ///< an override's option, or another file
+    bool is_file = false;  ///< whose own pointers start below `pointer`
   };
 
   void apply(const ScenarioOverride& override_);
-  /// The override from which the value at `pointer` came; "" where it is the file's.
-  std::string option_of(const std::string& pointer) const;
+  /// Puts the contents of files in the place of sections that are paths.
+  void include_files(const std::string& base_dir);
+  /// The last origin of the value at `pointer`; null where it is the document's own file.
+  const Origin* origin_of(const std::string& pointer) const;
 
   Json json_;
   std::string file_;

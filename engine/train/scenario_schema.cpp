@@ -51,6 +51,10 @@ Json shape_schema(const Section& section, const std::string& kind) {
 
 Json section_schema(const Section& section) {
   Json schema{{"description", section.description}, {"type", "object"}};
+  if (section.accepts_file) {
+    schema["type"] = Json::array({"object", "string"});
+    schema["minLength"] = 1;
+  }
   if (section.kinds.empty()) {
     schema.update(shape_schema(section, ""));
     return schema;

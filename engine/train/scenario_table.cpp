@@ -34,8 +34,8 @@ Section make_root() {
                     {.examples = {"5s", "30s", "10min"}}),
           },
       .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
-                   train_section(), ddp_section(), cluster_section(), simulation_section(),
-                   gloo_section(), output_section(), expect_section()},
+                   train_section(), ddp_section(), cluster_section(), communication_section(),
+                   simulation_section(), gloo_section(), output_section(), expect_section()},
   };
 }
 

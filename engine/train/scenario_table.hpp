@@ -55,6 +55,7 @@ struct Section {
   std::vector<Kind> kinds = {};  ///< the first is the default; empty: the section has one shape
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
+  bool accepts_file = false;  ///< the path of a JSON file that holds the object may stand for it
 };
 
 /// The whole file.
@@ -68,6 +69,7 @@ Section optimizer_section();
 Section train_section();
 Section ddp_section();
 Section cluster_section();
+Section communication_section();
 Section simulation_section();
 Section gloo_section();
 Section output_section();

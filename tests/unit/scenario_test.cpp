@@ -36,6 +36,53 @@ void write(const std::filesystem::path& file, const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("scenario: a cluster in a file of its own") {
+  const test::TemporaryDirectory folder;
+  std::filesystem::create_directory(folder.path() / "clusters");
+  write(folder.path() / "clusters/fast.json",
+        R"({"$schema": "x", "//": "a source", "gpus_per_node": 4, "library": "nccl"})");
+  write(folder.path() / "clusters/slow.json", R"({"gpus_per_node": 2})");
+  write(folder.path() / "clusters/wrong.json", R"({"inter_node": {"latency": 5}})");
+  write(folder.path() / "clusters/list.json", "[]");
+  const auto load = [&](const std::string& cluster, std::vector<ScenarioOverride> overrides = {}) {
+    return parse_scenario(R"({"ranks": 8, "backend": "sim", "cluster": ")" + cluster + "\"}",
+                          "s.json", folder.path().string(), overrides);
+  };
+  const auto mistake = [&](const std::string& cluster,
+                           const std::vector<ScenarioOverride>& overrides = {}) {
+    try {
+      load(cluster, overrides);
+    } catch (const ConfigError& error) {
+      return error.details();
+    }
+    FAIL("accepted");
+    return ConfigError::Details{};
+  };
+  const Scenario s = load("clusters/fast.json");
+  CHECK(s.cluster.gpus_per_node == 4);
+  CHECK(s.cluster.nodes == 2);
+  CHECK(s.cluster.library == ClusterSpec::Library::kNccl);
+  CHECK(parse_scenario(to_json(s).dump(), "s.json", "") == s);
+
+  SECTION("overrides change a value in it, or take another file") {
+    CHECK(load("clusters/fast.json", {{"cluster.gpus_per_node", "1", ""}}).cluster.nodes == 8);
+    CHECK(load("clusters/fast.json", {{"cluster", "clusters/slow.json", ""}}).cluster.nodes == 4);
+  }
+  SECTION("mistakes in it name that file and the pointer in it") {
+    ConfigError::Details d = mistake("clusters/wrong.json");
+    CHECK_THAT(d.file, contains("wrong.json"));
+    CHECK(d.pointer == "/inter_node/latency");
+    CHECK_THAT(mistake("clusters/list.json").file, contains("list.json"));
+    d = mistake("clusters/fast.json", {{"cluster.gpus_per_node", "0", ""}});
+    CHECK(d.file == "--set cluster.gpus_per_node=0");
+    CHECK(d.pointer == "/cluster/gpus_per_node");
+    d = mistake("clusters/fats.json");
+    CHECK(d.file == "s.json");
+    CHECK(d.pointer == "/cluster");
+    CHECK_THAT(d.hint, contains("fast.json"));
+  }
+}
+
 TEST_CASE("scenario: an empty object is the handbook's job") {
   const Scenario s = parse("{}");
   CHECK(s.name == "test");
@@ -84,10 +131,21 @@ TEST_CASE("scenario: every key reaches its member") {
                           "use_error_feedback": false, "warm_start": false},
             "join": {"enable": false, "divide_by_initial_world_size": false,
                      "throw_on_early_termination": true}},
-    "cluster": {"nodes": 3, "gpus_per_node": 2, "compute_rate": "2Tf", "topology": "fat_tree",
+    "cluster": {"name": "c", "nodes": 3, "gpus_per_node": 2, "nics_per_node": 2,
+                "compute_rate": "2Tf", "library": "nccl", "generation": "hopper",
+                "cpu_vendor": "amd", "gpu_direct": false, "node_topology": "pcie_tree",
+                "topology": "fat_tree", "platform_file": "invalid.json",
                 "intra_node": {"bandwidth": "300GBps", "latency": "3us"},
+                "pcie_tree": {"gpus_per_switch": 4,
+                              "socket": {"bandwidth": "11GBps", "latency": "2us"}},
                 "inter_node": {"bandwidth": "200Gbps", "latency": "5us"},
-                "fat_tree": {"down": [2, 2], "up": [1, 2], "links": [1, 3]}},
+                "leaf_spine": {"nodes_per_leaf": 3, "oversubscription": 1.5},
+                "fat_tree": {"down": [2, 2], "up": [1, 2], "links": [1, 3]},
+                "torus": {"dimensions": [2, 3]},
+                "dragonfly": {"groups": 2, "chassis": 3, "routers": 4, "nodes": 5},
+                "software": {"per_operation": "17us", "per_message": "6us",
+                             "host_bandwidth": "7GBps", "hop_latency_scale": 2.5}},
+    "communication": {"algorithm": "tree", "protocol": "ll128"},
     "simulation": {"fidelity": "flow"},
     "gloo": {"threads": 2, "interface": "lo"},
     "output": {"detail_ranks": 16, "flight_recorder_size": 17},
@@ -155,6 +213,29 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.cluster.topology = ClusterSpec::Topology::kFatTree;
   expected.cluster.intra_node = {{300e9}, Seconds{3e-6}};
   expected.cluster.inter_node = {{25e9}, Seconds{5e-6}};
+  expected.cluster.name = "c";
+  expected.cluster.nics_per_node = 2;
+  expected.cluster.library = ClusterSpec::Library::kNccl;
+  expected.cluster.generation = ClusterSpec::Generation::kHopper;
+  expected.cluster.cpu_vendor = ClusterSpec::CpuVendor::kAmd;
+  expected.cluster.gpu_direct = false;
+  expected.cluster.node_topology = ClusterSpec::NodeTopology::kPcieTree;
+  expected.cluster.pcie_gpus_per_switch = 4;
+  expected.cluster.pcie_socket = {{11e9}, Seconds{2e-6}};
+  expected.cluster.leaf_nodes = 3;
+  expected.cluster.leaf_oversubscription = 1.5;
+  expected.cluster.torus_dimensions = {2, 3};
+  expected.cluster.dragonfly_groups = 2;
+  expected.cluster.dragonfly_chassis = 3;
+  expected.cluster.dragonfly_routers = 4;
+  expected.cluster.dragonfly_nodes = 5;
+  expected.cluster.software = {Seconds{17e-6}, Seconds{6e-6}, BytesPerSecond{7e9}, 2.5};
+  expected.cluster.platform_file =
+      std::filesystem::absolute(std::filesystem::path(GRADSYNC_TEST_DATA) / "invalid.json")
+          .lexically_normal()
+          .string();
+  expected.communication = {CommunicationSpec::Algorithm::kTree,
+                            CommunicationSpec::Protocol::kLl128};
   expected.cluster.fat_tree_down = {2, 2};
   expected.cluster.fat_tree_up = {1, 2};
   expected.cluster.fat_tree_links = {1, 3};
