@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("gradsync", type=pathlib.Path, help="the built command")
     parser.add_argument("--grid", choices=_GRIDS, default="accuracy")
     parser.add_argument("--repeat", type=int, default=2, help="runs of each cell (default 2)")
-    parser.add_argument("--out", type=pathlib.Path, help="folder for results.json")
+    parser.add_argument("--out", type=pathlib.Path, help="folder for results.json and accuracy.svg")
     arguments = parser.parse_args()
     reason = _why_not_here()
     if reason:
@@ -74,6 +74,7 @@ def main() -> None:
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "results.json").write_text(json.dumps(cells, indent=1) + "\n")
+        (arguments.out / "accuracy.svg").write_text(plot(cells))
     print_tables(cells)
 
 
@@ -380,6 +381,55 @@ def print_tables(cells: list) -> None:
             f"| {exposed['median'] * 1e3:.1f} | {cell['predicted']['exposed'] * 1e3:.1f} "
             f"| {_error(cell, 'exposed'):+.1%} |"
         )
+
+
+_COLOURS = ["#1b6ca8", "#c8553d", "#3d8b57", "#7a5195", "#b8860b"]
+
+
+def plot(cells: list) -> str:
+    """Predicted over measured step time in an SVG, one mark a cell, one colour a bandwidth."""
+    size, left, top = 420, 70, 20
+    values = [v * 1e3 for c in cells for v in (c["predicted"]["step"], c["measured"]["step"]["median"])]
+    low, high = math.log10(min(values) * 0.9), math.log10(max(values) * 1.1)
+
+    def at(milliseconds: float) -> float:
+        return (math.log10(milliseconds) - low) / (high - low) * size
+
+    def point(x_ms: float, y_ms: float) -> str:
+        return f"{left + at(x_ms):.1f},{top + size - at(y_ms):.1f}"
+
+    ends = 10**low, 10**high
+    svg = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + size + 150} {top + size + 60}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect x="{left}" y="{top}" width="{size}" height="{size}" fill="none" stroke="#888"/>',
+    ]
+    for factor, dash in ((1, ""), (1.05, "4 3"), (1 / 1.05, "4 3")):
+        clipped = [e / max(1, factor) for e in ends] if factor > 1 else [e / min(1, factor) for e in ends]
+        start, end = (max(ends[0], clipped[0]), min(ends[1], clipped[1]))
+        svg.append(
+            f'<polyline points="{point(start, start * factor)} {point(end, end * factor)}" '
+            f'stroke="#888" stroke-dasharray="{dash}" fill="none"/>'
+        )
+    for tick in (200, 500, 1000, 2000, 5000):
+        if ends[0] < tick < ends[1]:
+            x, y = left + at(tick), top + size - at(tick)
+            svg.append(f'<text x="{x:.1f}" y="{top + size + 18}" text-anchor="middle">{tick}</text>')
+            svg.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
+    for index, mbit in enumerate(sorted({cell["mbit"] for cell in cells})):
+        colour = _COLOURS[index % len(_COLOURS)]
+        for cell in (cell for cell in cells if cell["mbit"] == mbit):
+            x, y = point(cell["measured"]["step"]["median"] * 1e3, cell["predicted"]["step"] * 1e3).split(",")
+            svg.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}" fill-opacity="0.6"/>')
+        y = top + 16 + 18 * index
+        svg.append(f'<circle cx="{left + size + 16}" cy="{y - 4}" r="4" fill="{colour}"/>')
+        svg.append(f'<text x="{left + size + 26}" y="{y}">{mbit} Mbit/s</text>')
+    svg.append(f'<text x="{left + size / 2}" y="{top + size + 40}" text-anchor="middle">measured step, ms</text>')
+    svg.append(
+        f'<text transform="translate(16 {top + size / 2}) rotate(-90)" text-anchor="middle">predicted step, ms</text>'
+    )
+    svg.append(f'<text x="{left + size + 10}" y="{top + size}">dashed: +-5%</text>')
+    return "\n".join(svg + ["</svg>"]) + "\n"
 
 
 if __name__ == "__main__":
