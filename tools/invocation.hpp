@@ -19,8 +19,8 @@ struct Invocation {
   std::vector<std::string> after_dashes;
 };
 
-// One function a subcommand, each in a file of its own. `worker` and `bench-worker` are the ranks
-// that `run` and `bench` start and are not listed in the help.
+// One function a subcommand, each in a file of its own. Commands named `worker` are what others
+// start processes with; they are not listed in the help.
 void add_run_command(CLI::App& app, Invocation& invocation);
 void add_check_command(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);
@@ -29,7 +29,10 @@ void add_launch_command(CLI::App& app, Invocation& invocation);
 void add_backends_command(CLI::App& app, Invocation& invocation);
 void add_schema_command(CLI::App& app, Invocation& invocation);
 void add_bench_command(CLI::App& app, Invocation& invocation);
+void add_sweep_command(CLI::App& app, Invocation& invocation);
+void add_tune_command(CLI::App& app, Invocation& invocation);
 void add_worker_command(CLI::App& app, Invocation& invocation);
 void add_bench_worker_command(CLI::App& app, Invocation& invocation);
+void add_point_worker_command(CLI::App& app, Invocation& invocation);
 
 }  // namespace gradsync

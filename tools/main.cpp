@@ -72,11 +72,14 @@ int run_command(std::vector<std::string> arguments) {
   add_compare_command(app, invocation);
   add_diagnose_command(app, invocation);
   add_launch_command(app, invocation);
+  add_sweep_command(app, invocation);
+  add_tune_command(app, invocation);
   add_bench_command(app, invocation);
   add_backends_command(app, invocation);
   add_schema_command(app, invocation);
   add_worker_command(app, invocation);
   add_bench_worker_command(app, invocation);
+  add_point_worker_command(app, invocation);
 
   if (const auto status = read_command_line(app, std::move(arguments), invocation)) return *status;
   return invocation.action();

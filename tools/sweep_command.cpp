@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.hpp"
+#include "engine/train/files.hpp"
+#include "predict/sweep.hpp"
+#include "tools/invocation.hpp"
+#include "tools/point_progress.hpp"
+#include "tools/point_runs.hpp"
+#include "tools/scenario_options.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepOptions {
+  std::string file;
+  ScenarioOptions scenario;
+  std::vector<std::string> over;
+  std::string out;
+  std::string format = "text";
+  std::optional<int> jobs;
+};
+
+/// Every point is read before the first runs: a mistake in the last value is known at once.
+std::vector<Scenario> load_points(const SweepOptions& options,
+                                  const std::vector<SweepPoint>& points) {
+  std::vector<Scenario> scenarios;
+  for (const SweepPoint& point : points) {
+    std::vector<ScenarioOverride> overrides = overrides_of(options.scenario);
+    overrides.insert(overrides.end(), point.overrides.begin(), point.overrides.end());
+    scenarios.push_back(load_scenario(options.file, overrides));
+  }
+  return scenarios;
+}
+
+std::string formatted(const Sweep& sweep, const std::string& format) {
+  if (format == "csv") return sweep_csv(sweep);
+  if (format == "md") return sweep_markdown(sweep);
+  if (format == "json") return to_json(sweep).dump(2) + "\n";
+  return sweep_text(sweep);
+}
+
+int run_sweep(const SweepOptions& options) {
+  Sweep sweep;
+  for (const std::string& text : options.over) sweep.axes.push_back(parse_sweep_axis(text));
+  const std::vector<SweepPoint> points = sweep_points(sweep.axes);
+  const std::vector<Scenario> scenarios = load_points(options, points);
+  sweep.scenario = scenarios.front().name;
+  const fs::path out =
+      options.out.empty() ? fs::path("runs") / (sweep.scenario + "-sweep") : fs::path(options.out);
+
+  PointProgress progress(scenarios.size());
+  const std::vector<PointRun> runs =
+      run_points(scenarios, out / "points", options.jobs.value_or(default_jobs(scenarios.front())),
+                 [&](std::size_t, const PointRun& run) { progress.done(run.reused); });
+  progress.clear();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    sweep.rows.push_back({points[i].values, runs[i].result, runs[i].key});
+  }
+  for (const char* format : {"text", "csv", "md", "json"}) {
+    write_file(out / (std::string("table.") + (std::string(format) == "text" ? "txt" : format)),
+               formatted(sweep, format));
+  }
+  write_file(out / "plot.svg", sweep_svg(sweep));
+  std::cout << formatted(sweep, options.format);
+  if (options.format == "text") {
+    const auto reused =
+        std::count_if(runs.begin(), runs.end(), [](const PointRun& run) { return run.reused; });
+    std::cout << fmt::format("{} runs, {} of them from before; tables and plot.svg are in {}\n",
+                             runs.size(), reused, out.string());
+  }
+  const bool all_completed = std::all_of(runs.begin(), runs.end(), [](const PointRun& run) {
+    return run.result.outcome == "completed";
+  });
+  for (const PointRun& run : runs) {
+    if (!run.result.error.empty()) std::cerr << "gradsync sweep: " << run.result.error << '\n';
+  }
+  return all_completed ? 0 : 1;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("sweep", "Run a scenario over values of any of its keys, and compare");
+  command->footer(
+      "Example: gradsync sweep S.json --over /ranks=8,64 --over /ddp/bucket_cap_mb=1,5,25\n"
+      "Runs every combination, in parallel; what has run before is not run again. Ends with 1 if "
+      "a\n"
+      "run did not complete.");
+  auto options = std::make_shared<SweepOptions>();
+  command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
+  command
+      ->add_option("--over", options->over,
+                   "A key, as JSON pointer or with dots, and its values; may be repeated")
+      ->type_name("PATH=V1,V2,...")
+      ->required()
+      ->expected(1)
+      ->take_all();
+  add_scenario_options(*command, options->scenario);
+  command->add_option("--out", options->out, "Folder for results (default: runs/NAME-sweep)")
+      ->type_name("DIR");
+  command->add_option("--format", options->format, "Of the table on standard output")
+      ->check(CLI::IsMember({"text", "csv", "json", "md"}))
+      ->capture_default_str();
+  command
+      ->add_option("--jobs", options->jobs,
+                   "Runs at a time (default: one a core; 1 on real backends)")
+      ->check(CLI::PositiveNumber);
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return run_sweep(*options); }; });
+}
+
+}  // namespace gradsync
