@@ -157,6 +157,7 @@ class RankBench {
 }  // namespace
 
 std::vector<Bytes> bench_sizes(const AllreduceBench& bench) {
+  if (!bench.sizes.empty()) return bench.sizes;
   if (bench.factor <= 1) throw Error(ErrorCode::kUsage, "the factor between sizes must exceed 1");
   if (bench.min_bytes > bench.max_bytes) {
     throw Error(ErrorCode::kUsage, "the smallest size exceeds the largest");
@@ -186,13 +187,10 @@ void run_allreduce_bench(const AllreduceBench& bench, const RankWorld& world, Ra
 }
 
 nlohmann::ordered_json to_json(const AllreduceBench& bench) {
-  return {{"min_bytes", bench.min_bytes},
-          {"max_bytes", bench.max_bytes},
-          {"factor", bench.factor},
-          {"warmup", bench.warmup},
-          {"iterations", bench.iterations},
-          {"dtype", to_string(bench.dtype)},
-          {"check", bench.check}};
+  return {{"min_bytes", bench.min_bytes},   {"max_bytes", bench.max_bytes},
+          {"factor", bench.factor},         {"warmup", bench.warmup},
+          {"iterations", bench.iterations}, {"dtype", to_string(bench.dtype)},
+          {"check", bench.check},           {"sizes", bench.sizes}};
 }
 
 AllreduceBench allreduce_bench_from_json(const nlohmann::ordered_json& json) {
@@ -204,6 +202,7 @@ AllreduceBench allreduce_bench_from_json(const nlohmann::ordered_json& json) {
   bench.iterations = json.at("iterations");
   bench.dtype = parse_dtype(json.at("dtype").get<std::string>());
   bench.check = json.at("check");
+  bench.sizes = json.at("sizes").get<std::vector<Bytes>>();
   return bench;
 }
 

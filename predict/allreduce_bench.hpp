@@ -14,7 +14,8 @@ namespace gradsync {
 struct AllreduceBench {
   Bytes min_bytes = 8;
   Bytes max_bytes = 128 * 1024 * 1024;
-  double factor = 2;  ///< from one size to the next
+  double factor = 2;         ///< from one size to the next
+  std::vector<Bytes> sizes;  ///< these in place of the three above, where there are any
   std::int64_t warmup = 5;
   std::int64_t iterations = 20;
   DType dtype = DType::kFloat32;

@@ -33,8 +33,9 @@ void require_finished(const std::vector<RankReport>& reports) {
 
 /// A scenario that has the file's cluster and is otherwise made of defaults.
 std::string scenario_text(const std::string& cluster_file) {
-  if (cluster_file.empty()) return R"({"name": "bench-allreduce"})";
-  return R"({"name": "bench-allreduce", "cluster": )" + read_file(cluster_file) + "}";
+  nlohmann::ordered_json document = {{"name", "bench-allreduce"}};
+  if (!cluster_file.empty()) document["cluster"] = cluster_file;
+  return document.dump();
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ void add_allreduce_run_options(CLI::App& command, AllreduceRunOptions& options) 
 
 PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
   PreparedAllreduceRun run;
-  run.scenario = parse_scenario(scenario_text(options.cluster), options.cluster, ".",
+  run.scenario = parse_scenario(scenario_text(options.cluster), "--cluster", ".",
                                 overrides_of(options.scenario));
   run.bench = options.bench;
   const bool simulated = require_backend(run.scenario.backend).run_all != nullptr;

@@ -75,6 +75,9 @@ int run_command(std::vector<std::string> arguments) {
   add_sweep_command(app, invocation);
   add_tune_command(app, invocation);
   add_bench_command(app, invocation);
+  add_fit_command(app, invocation);
+  add_calibrate_command(app, invocation);
+  add_validate_command(app, invocation);
   add_backends_command(app, invocation);
   add_schema_command(app, invocation);
   add_worker_command(app, invocation);

@@ -1,0 +1,229 @@
+#include "predict/accuracy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/core/error.hpp"
+#include "engine/train/files.hpp"
+#include "predict/bench_table.hpp"
+
+namespace gradsync {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Bytes kMiB = 1024 * 1024;
+constexpr double kLargeBudget = 0.10, kSmallBudget = 0.25, kStepBudget = 0.08;
+
+double budget_of(const AccuracyRow& row) {
+  if (row.bytes == 0) return kStepBudget;
+  return row.bytes > kMiB ? kLargeBudget : kSmallBudget;
+}
+
+class TableReader {
+ public:
+  explicit TableReader(const std::filesystem::path& file) : file_(file.string()) {
+    json_ = Json::parse(read_file(file), nullptr, false);
+    if (!json_.is_object()) fail("", "a JSON object", json_);
+  }
+
+  AccuracyTable read() const {
+    AccuracyTable table;
+    table.file = file_;
+    table.name = text("name");
+    table.source = text("source");
+    table.machines = text("machines");
+    const std::string kind = text("kind");
+    if (kind != "allreduce" && kind != "training") {
+      fail("/kind", "\"allreduce\" or \"training\"", json_.at("kind"));
+    }
+    table.is_training = kind == "training";
+    const Json fitted = json_.value("fitted", Json::array());
+    if (!fitted.is_array() || fitted.size() > 2) fail("/fitted", "two names at the most", fitted);
+    for (const Json& name : fitted) table.fitted.push_back(name.get<std::string>());
+    table.beyond_budget = json_.value("beyond_budget", "");
+    table.scenario = member(json_, "", "scenario");
+    const Json& rows = member(json_, "", "rows");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      table.rows.push_back(row(table, rows[i], fmt::format("/rows/{}", i)));
+    }
+    return table;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& pointer, const std::string& expected,
+                         const Json& found) const {
+    throw ConfigError({file_, pointer, expected, found.dump().substr(0, 80), ""});
+  }
+  const Json& member(const Json& object, const std::string& pointer, const char* key) const {
+    if (!object.contains(key)) fail(pointer, fmt::format("a key \"{}\"", key), object);
+    return object.at(key);
+  }
+  std::string text(const char* key) const {
+    const Json& value = member(json_, "", key);
+    if (!value.is_string()) fail(fmt::format("/{}", key), "a text", value);
+    return value.get<std::string>();
+  }
+
+  AccuracyRow row(const AccuracyTable& table, const Json& json, const std::string& pointer) const {
+    AccuracyRow row;
+    row.ranks = json.value("ranks", table.scenario.value("ranks", std::int64_t{0}));
+    if (row.ranks < 1) fail(pointer, "ranks, here or in the scenario", json);
+    if (table.is_training) {
+      row.what = member(json, pointer, "what").get<std::string>();
+      row.measured = Seconds(member(json, pointer, "step_ms").get<double>() * 1e-3);
+      row.set = json.value("set", Json::object());
+      return row;
+    }
+    row.what = member(json, pointer, "size").get<std::string>();
+    row.bytes = parse_bench_size(row.what);
+    if (json.contains("time_us")) {
+      row.measured = Seconds(json.at("time_us").get<double>() * 1e-6);
+    } else {
+      const double busbw = member(json, pointer, "busbw").get<double>() * 1e9;
+      const auto n = static_cast<double>(row.ranks);
+      row.measured = Seconds(static_cast<double>(row.bytes) * 2 * (n - 1) / n / busbw);
+    }
+    return row;
+  }
+
+  std::string file_;
+  Json json_;
+};
+
+AccuracyGroup group_of(const AccuracyTable& table, const char* part,
+                       const std::vector<AccuracyRow>& rows) {
+  AccuracyGroup group;
+  group.table = table.name;
+  group.part = part;
+  group.rows = rows.size();
+  group.geometric_mean = geometric_mean_error(rows);
+  for (const AccuracyRow& row : rows) {
+    if (std::abs(row.error()) > std::abs(group.worst)) group.worst = row.error();
+  }
+  group.budget = budget_of(rows.front());
+  const double counts = table.is_training ? std::abs(group.worst) : group.geometric_mean;
+  group.within = counts <= group.budget;
+  for (const std::string& name : table.fitted) {
+    group.fitted += (group.fitted.empty() ? "" : ", ") + name;
+  }
+  if (!group.within) group.beyond_budget = table.beyond_budget;
+  return group;
+}
+
+std::string percent(double value) {
+  return fmt::format("{:+.1f}%", value * 100);
+}
+
+}  // namespace
+
+AccuracyTable load_accuracy_table(const std::filesystem::path& file) {
+  return TableReader(file).read();
+}
+
+double geometric_mean_error(const std::vector<AccuracyRow>& rows) {
+  double sum = 0;
+  for (const AccuracyRow& row : rows) sum += std::abs(std::log(row.simulated / row.measured));
+  return rows.empty() ? 0 : std::exp(sum / static_cast<double>(rows.size())) - 1;
+}
+
+double weighted_error(const std::vector<AccuracyRow>& rows) {
+  double sum = 0, weights = 0;
+  for (const AccuracyRow& row : rows) {
+    const double weight = 1 / budget_of(row);
+    sum += weight * std::abs(std::log(row.simulated / row.measured));
+    weights += weight;
+  }
+  return sum / weights;
+}
+
+std::vector<AccuracyGroup> judge(const AccuracyTable& table) {
+  std::vector<AccuracyRow> large, small;
+  for (const AccuracyRow& row : table.rows) (row.bytes > kMiB ? large : small).push_back(row);
+  std::vector<AccuracyGroup> groups;
+  if (table.is_training) {
+    groups.push_back(group_of(table, "step time", table.rows));
+  } else {
+    if (!large.empty()) groups.push_back(group_of(table, "above 1 MiB", large));
+    if (!small.empty()) groups.push_back(group_of(table, "up to 1 MiB", small));
+  }
+  return groups;
+}
+
+std::string accuracy_text(const std::vector<AccuracyTable>& tables, bool with_rows) {
+  std::string text;
+  for (const AccuracyTable& table : tables) {
+    text += table.name + "\n";
+    if (!table.source.empty()) text += "  source: " + table.source + "\n";
+    if (!table.machines.empty()) text += "  machines: " + table.machines + "\n";
+    if (with_rows) {
+      text +=
+          fmt::format("  {:>34}{:>14}{:>14}{:>9}\n", "", "measured us", "simulated us", "error");
+      for (const AccuracyRow& row : table.rows) {
+        const std::string what =
+            table.is_training ? row.what : fmt::format("{} on {}", row.what, row.ranks);
+        text += fmt::format("  {:>34}{:>14.1f}{:>14.1f}{:>9}\n", what, row.measured.count() * 1e6,
+                            row.simulated.count() * 1e6, percent(row.error()));
+      }
+    }
+    for (const AccuracyGroup& group : judge(table)) {
+      text += fmt::format(
+          "  {:<12} {:>3} rows, geometric mean error {:.1f}%, worst {}; budget {:.0f}%{}: {}{}\n",
+          group.part, group.rows, group.geometric_mean * 100, percent(group.worst),
+          group.budget * 100, table.is_training ? " a row" : "", group.within ? "ok" : "BEYOND",
+          group.beyond_budget.empty() ? "" : "\n    " + group.beyond_budget);
+    }
+  }
+  return text;
+}
+
+std::string accuracy_markdown(const std::vector<AccuracyTable>& tables) {
+  std::string text =
+      "| table | part | rows | geometric mean error | worst row | budget | | fitted |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const AccuracyTable& table : tables) {
+    for (const AccuracyGroup& group : judge(table)) {
+      text += fmt::format("| {} | {} | {} | {:.1f}% | {} | {:.0f}%{} | {} | {} |\n", group.table,
+                          group.part, group.rows, group.geometric_mean * 100, percent(group.worst),
+                          group.budget * 100, table.is_training ? " a row" : "",
+                          group.within ? "ok" : "**beyond**",
+                          group.fitted.empty() ? "nothing" : group.fitted);
+    }
+  }
+  return text;
+}
+
+Json accuracy_json(const std::vector<AccuracyTable>& tables) {
+  Json all = Json::array();
+  for (const AccuracyTable& table : tables) {
+    Json rows = Json::array();
+    for (const AccuracyRow& row : table.rows) {
+      rows.push_back({{"what", row.what},
+                      {"ranks", row.ranks},
+                      {"measured_seconds", row.measured.count()},
+                      {"simulated_seconds", row.simulated.count()},
+                      {"error", row.error()}});
+    }
+    Json groups = Json::array();
+    for (const AccuracyGroup& group : judge(table)) {
+      groups.push_back({{"part", group.part},
+                        {"rows", group.rows},
+                        {"geometric_mean_error", group.geometric_mean},
+                        {"worst_error", group.worst},
+                        {"budget", group.budget},
+                        {"within", group.within},
+                        {"beyond_budget", group.beyond_budget}});
+    }
+    all.push_back({{"name", table.name},
+                   {"file", table.file.string()},
+                   {"source", table.source},
+                   {"fitted", table.fitted},
+                   {"groups", groups},
+                   {"rows", rows}});
+  }
+  return {{"schema_version", 1}, {"tables", all}};
+}
+
+}  // namespace gradsync

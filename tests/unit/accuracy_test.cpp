@@ -1,0 +1,127 @@
+// Published tables, budgets, and what is fitted.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/core/error.hpp"
+#include "predict/accuracy.hpp"
+#include "predict/minimize.hpp"
+#include "predict/ring_cluster.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace gradsync {
+namespace {
+
+using test::Approx;
+using test::contains;
+
+AccuracyTable table_of(const std::string& json) {
+  const test::TemporaryDirectory directory;
+  const auto file = directory.path() / "table.json";
+  std::ofstream(file) << json;
+  return load_accuracy_table(file);
+}
+
+const std::string kHead =
+    R"("name": "t", "source": "s", "machines": "m", "scenario": {"ranks": 8}, )";
+
+AccuracyRow row_of(Bytes bytes, double measured, double simulated) {
+  AccuracyRow row;
+  row.bytes = bytes;
+  row.measured = Seconds(measured);
+  row.simulated = Seconds(simulated);
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("accuracy table: times, bus bandwidths, and ranks of a row's own") {
+  const AccuracyTable table =
+      table_of("{" + kHead +
+               R"("kind": "allreduce", "fitted": ["a"], "rows": [{"size": "1M", "time_us": 76.7},
+      {"size": "2M", "busbw": 64.53}, {"size": "1G", "time_us": 5, "ranks": 16}]})");
+  REQUIRE(table.rows.size() == 3);
+  CHECK(table.rows[0].bytes == 1048576);
+  CHECK(table.rows[0].measured.count() == Approx(76.7e-6));
+  // The published algorithm bandwidth of that row is 36.87 GB/s.
+  CHECK(2097152 / table.rows[1].measured.count() / 1e9 == Approx(36.87).epsilon(0.001));
+  CHECK(table.rows[1].ranks == 8);
+  CHECK(table.rows[2].ranks == 16);
+}
+
+TEST_CASE("accuracy table: what is wrong is named") {
+  CHECK_THROWS_WITH(table_of("[]"), contains("a JSON object"));
+  CHECK_THROWS_WITH(table_of("{" + kHead + R"("kind": "guess", "rows": []})"), contains("/kind"));
+  CHECK_THROWS_WITH(table_of("{" + kHead + R"("kind": "allreduce", "fitted": ["a", "b", "c"],
+                             "rows": []})"),
+                    contains("two names at the most"));
+  CHECK_THROWS_WITH(table_of("{" + kHead + R"("kind": "training", "rows": [{"what": "x"}]})"),
+                    contains("step_ms"));
+}
+
+TEST_CASE("accuracy: the geometric mean error counts twice as long like half as long") {
+  CHECK(geometric_mean_error({row_of(8, 1, 2), row_of(8, 1, 0.5)}) == Approx(1.0));
+  CHECK(geometric_mean_error({row_of(8, 1, 1.1), row_of(8, 1, 1)}) == Approx(std::sqrt(1.1) - 1));
+  CHECK(geometric_mean_error({}) == 0);
+}
+
+TEST_CASE("accuracy: parts of a table have budgets of their own, and no row hides a step time") {
+  AccuracyTable table;
+  table.name = "t";
+  table.beyond_budget = "because";
+  table.rows = {row_of(1 << 20, 1, 1.2), row_of(2 << 20, 1, 1.2)};
+  auto groups = judge(table);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].part == "above 1 MiB");
+  CHECK_FALSE(groups[0].within);  // 20% > 10%
+  CHECK(groups[0].beyond_budget == "because");
+  CHECK(groups[1].within);  // 20% < 25%
+  CHECK(groups[1].beyond_budget.empty());
+
+  table.is_training = true;
+  table.rows = {row_of(0, 1, 1.0), row_of(0, 1, 1.0), row_of(0, 1, 0.91)};
+  groups = judge(table);
+  REQUIRE(groups.size() == 1);
+  CHECK(groups[0].geometric_mean < 0.08);
+  CHECK(groups[0].worst == Approx(-0.09));
+  CHECK_FALSE(groups[0].within);
+  CHECK_THAT(accuracy_text({table}, true), contains("BEYOND"));
+  CHECK_THAT(accuracy_markdown({table}), contains("**beyond**"));
+  CHECK(accuracy_json({table}).at("tables")[0].at("groups")[0].at("within") == false);
+}
+
+TEST_CASE("minimize finds two numbers of very different scale") {
+  const auto valley = [](const std::vector<double>& x) {
+    return std::pow(std::log(x[0] / 3e-6), 2) + std::pow(std::log(x[1] / 2e11), 2) + 1;
+  };
+  const auto found = minimize(valley, {1e-5, 1e11});
+  CHECK(found[0] == Approx(3e-6).epsilon(0.01));
+  CHECK(found[1] == Approx(2e11).epsilon(0.01));
+}
+
+TEST_CASE("ring cluster: the hop of a ring that takes as long as was measured") {
+  BenchTable table{"bench", 4, {}};
+  const double latency = 25e-6, bandwidth = 1.2e9;
+  for (Bytes bytes = 1024; bytes <= (64 << 20); bytes *= 4) {
+    BenchRow row;
+    row.bytes = bytes;
+    row.time = Seconds(6 * (latency + static_cast<double>(bytes) / 4 / bandwidth));
+    table.rows.push_back(row);
+  }
+  const RingCluster inside = fit_ring_cluster(table, 4, "here");
+  CHECK(inside.range.first == 65536);  // by default the sizes of gradients
+  CHECK(inside.hop.latency.count() == Approx(latency));
+  CHECK(inside.hop.bandwidth.value == Approx(bandwidth));
+  CHECK(inside.cluster.at("name") == "here");
+  const auto link = inside.cluster.at("intra_node");
+  CHECK(parse_duration(link.at("latency").get<std::string>()).count() == Approx(12.5e-6));
+  CHECK(parse_bandwidth(link.at("bandwidth").get<std::string>()).value == Approx(1.2e9));
+  const FitRange all{0, Bytes{1} << 40};
+  const RingCluster machines = fit_ring_cluster(table, 1, "here", &all);
+  CHECK(machines.range.first == 1024);
+  CHECK(machines.cluster.at("inter_node") == link);
+  CHECK_THAT(describe(machines, 4), contains("extrapolated"));
+}
+
+}  // namespace gradsync
