@@ -79,8 +79,9 @@ TEST_CASE("fit --cluster fits two numbers through the simulation itself") {
 TEST_CASE("calibrate measures Gloo and compute here, and writes a cluster that runs in sim") {
   const TemporaryDirectory directory;
   const std::string cluster = directory.path() / "cluster.json";
-  const CommandResult calibrate = run_command({"calibrate", "--ranks", "2", "-b", "64K", "-e", "4M",
-                                               "-f", "4", "-n", "3", "-w", "1", "--out", cluster});
+  const CommandResult calibrate =
+      run_command({"calibrate", "--ranks", "2", "-b", "64K", "-e", "16M", "-f", "16", "-n", "5",
+                   "-w", "1", "--out", cluster});
   INFO(calibrate.err);
   REQUIRE(calibrate.exit_status == 0);
   const auto description = nlohmann::ordered_json::parse(read_file(cluster));
