@@ -24,16 +24,19 @@ using OperationPtr = std::shared_ptr<Operation>;
 /// each rank when its result is there. Lives until its last message has arrived. Kernel context
 /// only, so that its steps never interleave.
 ///
-/// How a collective becomes flows, in short. Algorithms are Gloo's:
-/// - all-reduce: the ring of RingPlan, all-gather: a ring in two pieces a slice (RingCollective);
-/// - broadcast: a binomial tree, barrier: dissemination (tree_collectives).
-/// A message is one flow from rank to rank. With fidelity `flow` a ring's messages of one hop are
-/// merged into one flow (FlowRing); trees and barriers send few messages and stay as they are.
+/// How a collective becomes flows, in short (CollectiveFactory decides):
+/// - Gloo's own, with its bits: all-reduce in the ring of RingPlan, all-gather in a ring, broadcast
+///   in a binomial tree, barrier by dissemination (message_ring, flow_ring, tree_collectives);
+/// - everything else follows a Plan (plan_collective): NCCL's algorithms, Gloo's bcube and
+///   halving-doubling, hierarchical.
+/// A message is one flow from rank to rank. With fidelity `flow` all messages of one hop are one
+/// flow; with `analytic` there are none.
 class Collective : public std::enable_shared_from_this<Collective> {
  public:
   struct Context {
     RankNetwork* network;
-    int ranks;
+    int ranks;  ///< that have an actor
+    int alike;  ///< ranks for which each of them stands, itself among them
     /// Is called once for each rank, when its result is there and all that it sent was received.
     std::function<void(Operation&)> completed;
   };
@@ -52,11 +55,14 @@ class Collective : public std::enable_shared_from_this<Collective> {
 
   RankNetwork& network() const noexcept { return *context_.network; }
   int ranks() const noexcept { return context_.ranks; }
+  int alike() const noexcept { return context_.alike; }
   bool has_joined(int rank) const { return operations_[index(rank)] != nullptr; }
   Operation& operation(int rank) const { return *operations_[index(rank)]; }
   void complete(int rank);
   /// Sends a message of this collective; `arrived` may use `this`.
   void send(int from, int to, Bytes bytes, std::function<void()> arrived);
+  /// A flow of this collective: see RankNetwork::transfer. `left` may use `this`.
+  void transfer(int from, int to, double bytes, std::function<void()> left);
   void after(Seconds delay, std::function<void()> event);
 
   static std::size_t index(int rank) noexcept { return static_cast<std::size_t>(rank); }
@@ -65,9 +71,5 @@ class Collective : public std::enable_shared_from_this<Collective> {
   Context context_;
   std::vector<OperationPtr> operations_;  // by rank; null before it joins
 };
-
-/// The collective that `first`, the record of the rank that came first, describes.
-std::shared_ptr<Collective> make_collective(const Collective::Context& context,
-                                            const CollectiveRecord& first, bool flow_fidelity);
 
 }  // namespace gradsync

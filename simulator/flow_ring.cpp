@@ -15,14 +15,15 @@ void FlowRing::on_join(int) {
 void FlowRing::start() {
   flows_ = ranks();
   for (int rank = 0; rank < ranks(); ++rank) {
-    send(rank, next(rank), steps_ * step_bytes_, [this, rank] { hop_ended(rank); });
+    transfer(rank, next(rank), static_cast<double>(steps_ * step_bytes_),
+             [this, rank] { hop_ended(rank); });
   }
 }
 
 void FlowRing::hop_ended(int sender) {
-  const auto more_latencies = static_cast<double>(steps_ - 1);
-  finished_ = std::max(finished_,
-                       network().now() + more_latencies * network().latency(sender, next(sender)));
+  const auto latencies = static_cast<double>(steps_);
+  finished_ =
+      std::max(finished_, network().now() + latencies * network().latency(sender, next(sender)));
   if (--flows_ == 0) after(finished_ - network().now(), [this] { finish(); });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "engine/train/scenario.hpp"
@@ -8,35 +9,72 @@
 namespace gradsync {
 
 /// Throws ConfigError with the pointer of the offending value when `ranks` ranks do not fit on
-/// `cluster`, or the fat tree's description does not make a tree of its nodes.
+/// `cluster`, or the fabric's description does not give its nodes a place.
 void check_cluster(const ClusterSpec& cluster, int ranks);
 
 /// The cluster as SimGrid sees it, and where each rank lives.
 ///
-///     rank --[intra_node cable]-- node switch --[inter_node cable]-- fabric (one switch or a fat
-///     tree)
+///     rank --[intra_node cable]-- node switch (or PCIe tree, or cube mesh)
+///     rank --[intra_node cable]--[adapter's inter_node cable]-- fabric
 ///
-/// Every cable is full duplex: its bandwidth and latency hold for each direction. Switches add
-/// nothing. So a message between GPUs of one node has latency 2 * intra, and one between nodes
-/// 2 * intra + 2 * inter on a star; on a fat tree every cable between switches adds inter again.
-/// Rank r is GPU r % gpus_per_node of node r / gpus_per_node; only nodes that have ranks are built.
+/// Every cable is full duplex: its bandwidth holds for each direction. Switches add nothing. So a
+/// message between GPUs of one node has latency 2 * intra, and one between nodes 2 * intra + 2 *
+/// inter on a star; every cable between switches of a fabric adds inter again. A host bandwidth is
+/// one more link of the node, that all its ranks share in both directions; a message counts once in
+/// each node that it touches.
+/// Rank r is GPU r % gpus_per_node of node r / gpus_per_node; its adapter is that of its place
+/// among the node's GPUs. Only nodes that have ranks are built.
+///
+/// SimGrid's links have no latency: RankNetwork adds it when a flow has ended. Flows then share a
+/// link equally, however long their ways are, and a cable takes the next message when the last
+/// byte of the one before has left, not when it has arrived.
 class Platform {
  public:
+  using Host = simgrid_compat::s4u::Host;
+  using Link = simgrid_compat::s4u::Link;
+
   /// Builds it in `engine`, before the first actor. As `check_cluster`.
   Platform(SimEngine& engine, const ClusterSpec& cluster, int ranks);
 
-  simgrid_compat::s4u::Host* host(int rank) const {
-    return hosts_.at(static_cast<std::size_t>(rank));
-  }
-  /// Of the way from one rank to another: the time that a message of no bytes takes.
+  int ranks() const noexcept { return static_cast<int>(ranks_); }
+  /// Where the rank's actor runs.
+  Host* host(int rank) const { return ends(rank, rank).first; }
+  /// The hosts between which a message from one rank to another is a flow.
+  std::pair<Host*, Host*> ends(int from, int to) const;
+  bool same_node(int a, int b) const noexcept { return node_of(a) == node_of(b); }
+  /// The links on the way, in order.
+  std::vector<Link*> route(int from, int to) const;
+  /// Of the way from one rank to another, with the software's part: the time that a message of no
+  /// bytes takes.
   Seconds latency(int from, int to) const;
 
  private:
-  simgrid_compat::Zone add_node(SimEngine& engine, simgrid_compat::s4u::NetZone* parent,
-                                const ClusterSpec& cluster, std::int64_t node);
+  using Zone = simgrid_compat::Zone;
+  using NetZone = simgrid_compat::s4u::NetZone;
+  using Cable = simgrid_compat::s4u::SplitDuplexLink;
 
-  std::vector<simgrid_compat::s4u::Host*> hosts_;  // by rank
+  std::int64_t node_of(int rank) const noexcept { return rank / cluster_.gpus_per_node; }
+  void load_file(SimEngine& engine);
+  Cable* add_cable(NetZone* zone, const std::string& name, const LinkSpec& spec);
+  void build_inside(SimEngine& engine, NetZone* top);
+  void build_cube_mesh(NetZone* top, std::int64_t node);
+  void build_pcie_tree(NetZone* top, std::int64_t node);
+  void build_fabric(SimEngine& engine, NetZone* top);
+  void build_leaves(SimEngine& engine, NetZone* top);
+  Zone add_ports(SimEngine& engine, NetZone* parent, std::int64_t node);
+  void add_port(NetZone* zone, std::int64_t rank, bool with_adapter);
+  simgrid_compat::Links to_cpu(std::int64_t node) const;
+  std::int64_t last_rank(std::int64_t node) const;
+
+  ClusterSpec cluster_;
   std::int64_t ranks_;
+  std::int64_t nodes_;              // that have ranks
+  std::vector<Host*> inside_;       // by rank: its place inside the node
+  std::vector<Host*> ports_;        // by rank: its place at the fabric; empty with one node
+  std::vector<Cable*> gpu_cables_;  // by rank; none in a cube mesh
+  std::vector<Link*> cpus_;         // by node; empty without a host bandwidth
+  std::vector<Cable*> adapters_;    // of the node under construction
+  std::unordered_map<const Link*, Seconds> latencies_;
 };
 
 }  // namespace gradsync

@@ -9,12 +9,23 @@ std::function<void()> RankNetwork::unless_closed(std::function<void()> event) {
 }
 
 void RankNetwork::send(int from, int to, Bytes bytes, std::function<void()> arrived) {
+  const Seconds delay = latency(from, to);
   if (bytes == 0) {
-    engine_->after(latency(from, to), unless_closed(std::move(arrived)));
-  } else {
-    engine_->transfer(platform_->host(from), platform_->host(to), bytes,
-                      unless_closed(std::move(arrived)));
+    after(delay, std::move(arrived));
+    return;
   }
+  transfer(from, to, static_cast<double>(bytes), [this, delay, run = std::move(arrived)] {
+    if (delay.count() > 0) {
+      after(delay, run);
+    } else {
+      run();
+    }
+  });
+}
+
+void RankNetwork::transfer(int from, int to, double bytes, std::function<void()> left) {
+  const auto [source, target] = platform_->ends(from, to);
+  engine_->transfer(source, target, bytes, unless_closed(std::move(left)));
 }
 
 void RankNetwork::after(Seconds delay, std::function<void()> event) {

@@ -17,10 +17,15 @@ class RankNetwork {
   /// Starts a message and calls `arrived` when all of it is there. Without bytes it takes the way's
   /// latency; with bytes it is a flow, which shares every cable on its way.
   void send(int from, int to, Bytes bytes, std::function<void()> arrived);
+  /// Starts a flow of `bytes` > 0 and calls `left` when its last byte has left; it arrives a
+  /// `latency` later.
+  void transfer(int from, int to, double bytes, std::function<void()> left);
   /// Calls `event` after `delay`.
   void after(Seconds delay, std::function<void()> event);
   Seconds now() const { return engine_->now(); }
   Seconds latency(int from, int to);
+
+  const Platform& platform() const noexcept { return *platform_; }
 
   /// After a failure: what is under way no longer arrives.
   void close() noexcept { closed_ = true; }

@@ -4,12 +4,25 @@
 
 namespace gradsync {
 
+namespace {
+
+/// Whether every rank has as many steps, of as many samples, as every other.
+bool shards_are_alike(const Scenario& scenario) {
+  const SamplerSpec& sampler = scenario.sampler;
+  return sampler.shard_sizes.empty() &&
+         (sampler.pad || sampler.drop_last || scenario.data.samples % scenario.ranks == 0);
+}
+
+}  // namespace
+
 RunOutcome run_simulated(const Scenario& scenario,
                          const std::function<void(const StepRecord&)>& on_step) {
   const bool computes = scenario.model.kind == ModelSpec::Kind::kTransformer;
   const bool has_payload = computes || scenario.model.replay.payload;
   SimulationOptions options;
   options.fidelity = scenario.fidelity;
+  options.communication = scenario.communication;
+  options.ranks_are_alike = !has_payload && shards_are_alike(scenario);
   options.timeout = scenario.timeout;
   options.communication_threads = static_cast<int>(scenario.gloo.threads);
   options.device = has_payload ? &cpu_device() : &meta_device();

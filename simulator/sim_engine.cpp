@@ -1,5 +1,6 @@
 #include "simulator/sim_engine.hpp"
 
+#include <cmath>
 #include <csignal>
 #include <vector>
 
@@ -69,7 +70,8 @@ SimEngine::SimEngine() {
   }
   engine_ = create_engine();
   current_engine = this;
-  static const bool configured = [] {
+  static const bool configured = [this] {
+    is_first_ = true;
     s4u::Engine::set_config("network/model:CM02");
     s4u::Engine::set_config("network/TCP-gamma:0");
     s4u::Engine::set_config("network/crosstraffic:0");
@@ -125,17 +127,16 @@ void SimEngine::after(Seconds delay, std::function<void()> event) {
   });
 }
 
-void SimEngine::transfer(s4u::Host* from, s4u::Host* to, Bytes bytes,
-                         std::function<void()> arrived) {
+void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, std::function<void()> left) {
   ended_flows_.clear();
   begin_pending();
   flows_.emplace_front();
   Flow& flow = flows_.front();
   flow.self = flows_.begin();
-  flow.arrived = std::move(arrived);
+  flow.left = std::move(left);
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
-  flow.comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
   flow.comm->set_source(from);
   flow.comm->set_destination(to);  // starts it: now both ends are known
 }
@@ -144,7 +145,7 @@ void SimEngine::flow_ended(const s4u::Activity& activity) {
   SimEngine* engine = current_engine;
   Flow* flow = engine == nullptr ? nullptr : activity.get_data<Flow>();
   if (flow == nullptr) return;
-  flow->arrived();
+  flow->left();
   // SimGrid is not done with the flow: it is released when the next one starts.
   engine->ended_flows_.splice(engine->ended_flows_.begin(), engine->flows_, flow->self);
   engine->end_pending();

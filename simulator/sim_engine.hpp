@@ -31,6 +31,9 @@ class SimEngine {
   SimEngine& operator=(const SimEngine&) = delete;
 
   simgrid_compat::s4u::Engine& simgrid() noexcept { return *engine_; }
+  /// Whether this is the process's first simulation: SimGrid 3.32 crashes when a later one reads a
+  /// platform file.
+  bool is_first() const noexcept { return is_first_; }
 
   /// Simulated time since this simulation began.
   Seconds now() const;
@@ -54,9 +57,9 @@ class SimEngine {
   /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
   /// every run, but not in the order of the calls.
   void after(Seconds delay, std::function<void()> event);
-  /// Kernel: starts a flow of `bytes` > 0 and calls `arrived` when the last byte has.
-  void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, Bytes bytes,
-                std::function<void()> arrived);
+  /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has.
+  void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
+                std::function<void()> left);
 
   /// Kernel: `event` is called at `date`, unless nothing else is left to happen before: a watchdog
   /// must not hide a deadlock by being something that is still to come. One at a time; a new one
@@ -66,7 +69,7 @@ class SimEngine {
  private:
   struct Flow {
     simgrid::s4u::CommPtr comm;
-    std::function<void()> arrived;
+    std::function<void()> left;
     std::list<Flow>::iterator self;
   };
   class Pending;
@@ -78,6 +81,7 @@ class SimEngine {
   void arm_watchdog();
 
   simgrid_compat::s4u::Engine* engine_;
+  bool is_first_ = false;
   double origin_;
   std::function<void()> on_deadlock_;
   std::list<Flow> flows_;

@@ -9,12 +9,14 @@
 
 namespace gradsync {
 
-SimGroup::SimGroup(SimEngine& engine, const Platform& platform, int ranks, Options options)
+SimGroup::SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& collectives,
+                   int present, Options options)
     : engine_(&engine),
-      network_(engine, platform),
+      network_(&network),
+      collectives_(&collectives),
       options_(std::move(options)),
-      waiting_room_(engine, ranks, options_.timeout),
-      members_(static_cast<std::size_t>(ranks)) {}
+      waiting_room_(engine, present, options_.timeout),
+      members_(static_cast<std::size_t>(present)) {}
 
 void SimGroup::enrol(int rank, FlightRecorder& recorder) {
   member(rank).recorder = &recorder;
@@ -50,8 +52,9 @@ void SimGroup::start(const OperationPtr& operation) {
   member(rank).recorder->start(options_.name, record.sequence, engine_->now());
   auto found = meetings_.find(record.sequence);
   if (found == meetings_.end()) {
-    const Collective::Context context{&network_, size(), [this](Operation& op) { completed(op); }};
-    auto collective = make_collective(context, record, options_.flow_fidelity);
+    const Collective::Context context{network_, present(), size() / present(),
+                                      [this](Operation& op) { completed(op); }};
+    auto collective = collectives_->make(context, record);
     found = meetings_.emplace(record.sequence, Meeting{std::move(collective), rank, record}).first;
   } else if (!same_signature(found->second.first_record, record)) {
     const Meeting& meeting = found->second;
@@ -62,7 +65,12 @@ void SimGroup::start(const OperationPtr& operation) {
   }
   // A copy: the meeting is over when the last rank's result is there, perhaps before join returns.
   const std::shared_ptr<Collective> collective = found->second.collective;
-  collective->join(operation);
+  const Seconds overhead = collectives_->per_operation();
+  if (overhead.count() > 0) {
+    network_->after(overhead, [collective, operation] { collective->join(operation); });
+  } else {
+    collective->join(operation);
+  }
 }
 
 void SimGroup::completed(Operation& operation) {
@@ -74,7 +82,7 @@ void SimGroup::completed(Operation& operation) {
   m.recorder->complete(options_.name, sequence, engine_->now());
   if (m.awaited == &operation) waiting_room_.wake(rank);
   const auto meeting = meetings_.find(sequence);
-  if (++meeting->second.completed == size()) meetings_.erase(meeting);
+  if (++meeting->second.completed == present()) meetings_.erase(meeting);
   std::erase_if(m.active, [&](const OperationPtr& other) { return other.get() == &operation; });
   start_next(rank);
 }
@@ -105,12 +113,12 @@ void SimGroup::shutdown(int rank) {
   engine_->in_kernel([&] {
     if (failure_ || member(rank).is_done) return;
     member(rank).is_done = true;
-    if (++ranks_done_ < size()) return;
-    for (int other = 0; other < size(); ++other) waiting_room_.wake(other);
+    if (++ranks_done_ < present()) return;
+    for (int other = 0; other < present(); ++other) waiting_room_.wake(other);
   });
   const WaitingRoom::Outcome outcome =
-      waiting_room_.wait(rank, [&] { return failure_.has_value() || ranks_done_ == size(); });
-  if (ranks_done_ == size()) return;
+      waiting_room_.wait(rank, [&] { return failure_.has_value() || ranks_done_ == present(); });
+  if (ranks_done_ == present()) return;
   if (outcome == WaitingRoom::Outcome::kTimedOut && !failure_) throw_timeout(last);
   throw_failure(last);
 }
@@ -119,9 +127,9 @@ void SimGroup::fail(const Failure& failure) {
   engine_->in_kernel([&] {
     if (failure_) return;
     failure_ = failure;
-    network_.close();
+    network_->close();
     meetings_.clear();
-    for (int rank = 0; rank < size(); ++rank) {
+    for (int rank = 0; rank < present(); ++rank) {
       Member& m = member(rank);
       m.active.insert(m.active.end(), m.queued.begin(), m.queued.end());
       m.queued.clear();

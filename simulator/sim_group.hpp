@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/core/error.hpp"
-#include "simulator/collective.hpp"
+#include "simulator/collective_factory.hpp"
 #include "simulator/sim_clock.hpp"
 #include "simulator/waiting_room.hpp"
 
@@ -26,7 +26,6 @@ class SimGroup {
   struct Options {
     std::string name = "default_pg";
     Seconds timeout{30};  ///< of each wait, in simulated time
-    bool flow_fidelity = false;
     int communication_threads = 1;
   };
   /// Why the group is of no use any more.
@@ -35,10 +34,14 @@ class SimGroup {
     std::string cause;
   };
 
-  SimGroup(SimEngine& engine, const Platform& platform, int ranks, Options options);
+  /// `present` ranks, 0 and up, have an actor; where that is not all that `collectives` knows of,
+  /// those that have stand for the others, which are like them in everything.
+  SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& collectives, int present,
+           Options options);
 
   const Options& options() const noexcept { return options_; }
-  int size() const noexcept { return static_cast<int>(members_.size()); }
+  /// Ranks of the job.
+  int size() const noexcept { return collectives_->ranks(); }
 
   /// Before the first collective of `rank`.
   void enrol(int rank, FlightRecorder& recorder);
@@ -71,6 +74,7 @@ class SimGroup {
     int completed = 0;
   };
 
+  int present() const noexcept { return static_cast<int>(members_.size()); }
   Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   void start_next(int rank);
   void start(const OperationPtr& operation);
@@ -79,7 +83,8 @@ class SimGroup {
   [[noreturn]] void throw_timeout(const Operation& operation);
 
   SimEngine* engine_;
-  RankNetwork network_;
+  RankNetwork* network_;
+  CollectiveFactory* collectives_;
   Options options_;
   WaitingRoom waiting_room_;
   std::vector<Member> members_;               // by rank

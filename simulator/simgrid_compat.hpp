@@ -72,61 +72,139 @@ inline s4u::Host* add_host(s4u::NetZone* zone, const std::string& name, double f
 #endif
 }
 
-/// A cable: bandwidth and latency apply to each direction by itself.
+/// A cable: the bandwidth holds for each direction by itself.
 inline s4u::SplitDuplexLink* add_cable(s4u::NetZone* zone, const std::string& name,
-                                       double bytes_per_second, double latency_seconds) {
+                                       double bytes_per_second) {
 #if SIMGRID_VERSION >= 40000
   auto* link = zone->add_split_duplex_link(name, bytes_per_second);
 #else
   auto* link = zone->create_split_duplex_link(name, bytes_per_second);
 #endif
-  link->set_latency(latency_seconds);
   link->seal();
   return link;
 }
 
-/// In `star`: `member` is reached through `cable`.
-inline void plug(s4u::NetZone* star, const s4u::Host* member, s4u::SplitDuplexLink* cable) {
+/// A link whose bandwidth both directions share.
+inline s4u::Link* add_shared_link(s4u::NetZone* zone, const std::string& name,
+                                  double bytes_per_second) {
 #if SIMGRID_VERSION >= 40000
-  star->add_route(member, nullptr, {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+  auto* link = zone->add_link(name, bytes_per_second);
 #else
-  star->add_route(member->get_netpoint(), nullptr, nullptr, nullptr,
-                  {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+  auto* link = zone->create_link(name, bytes_per_second);
+#endif
+  link->seal();
+  return link;
+}
+
+/// The way from a member of a star to its centre; the way back is the same in reverse.
+using Links = std::vector<s4u::LinkInRoute>;
+inline s4u::LinkInRoute up(s4u::SplitDuplexLink* cable) {
+  return {cable, s4u::LinkInRoute::Direction::UP};
+}
+inline s4u::LinkInRoute down(s4u::SplitDuplexLink* cable) {
+  return {cable, s4u::LinkInRoute::Direction::DOWN};
+}
+
+/// In `star`: `member` is reached through `links`.
+inline void plug(s4u::NetZone* star, const s4u::Host* member, const Links& links) {
+#if SIMGRID_VERSION >= 40000
+  star->add_route(member, nullptr, links, true);
+#else
+  star->add_route(member->get_netpoint(), nullptr, nullptr, nullptr, links, true);
 #endif
 }
-inline void plug(s4u::NetZone* star, const Zone& member, s4u::SplitDuplexLink* cable) {
+inline void plug(s4u::NetZone* star, const Zone& member, const Links& links) {
 #if SIMGRID_VERSION >= 40000
-  star->add_route(member.zone, nullptr, {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+  star->add_route(member.zone, nullptr, links, true);
 #else
-  star->add_route(member.zone->get_netpoint(), nullptr, member.gateway, nullptr,
-                  {{cable, s4u::LinkInRoute::Direction::UP}}, true);
+  star->add_route(member.zone->get_netpoint(), nullptr, member.gateway, nullptr, links, true);
 #endif
 }
 
-/// A fat tree whose cables are all alike. `make_leaf(tree, i)` adds leaf i, a zone, to the tree.
-inline s4u::NetZone* add_fat_tree(
-    s4u::Engine& engine, const std::string& name, const std::vector<unsigned>& down,
-    const std::vector<unsigned>& up, const std::vector<unsigned>& cables, double bytes_per_second,
-    double latency_seconds, const std::function<Zone(s4u::NetZone*, unsigned long)>& make_leaf) {
-  const auto levels = static_cast<unsigned>(down.size());
+/// A zone in which the way between any two hosts is given by itself.
+inline s4u::NetZone* add_full(s4u::NetZone* parent, const std::string& name) {
 #if SIMGRID_VERSION >= 40000
-  auto* tree = engine.get_netzone_root()->add_netzone_fatTree(
-      name, levels, down, up, cables, bytes_per_second, latency_seconds,
-      s4u::Link::SharingPolicy::SPLITDUPLEX);
-  tree->set_netzone_cb([make_leaf](s4u::NetZone* zone, const std::vector<unsigned long>&,
-                                   unsigned long i) { return make_leaf(zone, i).zone; });
+  return parent->add_netzone_full(name);
 #else
-  static_cast<void>(engine);
-  const s4u::ClusterCallbacks leaves(
+  auto* zone = s4u::create_full_zone(name);
+  zone->set_parent(parent);
+  return zone;
+#endif
+}
+/// One way only.
+inline void join(s4u::NetZone* full, const s4u::Host* from, const s4u::Host* to,
+                 const Links& links) {
+#if SIMGRID_VERSION >= 40000
+  full->add_route(from, to, links, false);
+#else
+  full->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, links, false);
+#endif
+}
+
+/// Adds leaf i, a zone, to a fabric.
+using MakeLeaf = std::function<Zone(s4u::NetZone*, unsigned long)>;
+
+#if SIMGRID_VERSION >= 40000
+inline s4u::NetZone* with_leaves(s4u::NetZone* fabric, const MakeLeaf& make_leaf) {
+  fabric->set_netzone_cb([make_leaf](s4u::NetZone* zone, const std::vector<unsigned long>&,
+                                     unsigned long i) { return make_leaf(zone, i).zone; });
+  return fabric;
+}
+#else
+inline s4u::ClusterCallbacks leaf_callbacks(const MakeLeaf& make_leaf) {
+  return s4u::ClusterCallbacks(
       [make_leaf](s4u::NetZone* zone, const std::vector<unsigned long>&, unsigned long i) {
         const Zone leaf = make_leaf(zone, i);
         return std::make_pair(leaf.zone->get_netpoint(), leaf.gateway);
       });
-  auto* tree =
-      s4u::create_fatTree_zone(name, nullptr, {levels, down, up, cables}, leaves, bytes_per_second,
-                               latency_seconds, s4u::Link::SharingPolicy::SPLITDUPLEX);
+}
 #endif
-  return tree;
+
+/// A fat tree whose cables are all alike.
+inline s4u::NetZone* add_fat_tree(s4u::NetZone* parent, const std::string& name,
+                                  const std::vector<unsigned>& down_links,
+                                  const std::vector<unsigned>& up_links,
+                                  const std::vector<unsigned>& cables, double bytes_per_second,
+                                  const MakeLeaf& make_leaf) {
+  const auto levels = static_cast<unsigned>(down_links.size());
+  constexpr auto kPolicy = s4u::Link::SharingPolicy::SPLITDUPLEX;
+#if SIMGRID_VERSION >= 40000
+  return with_leaves(parent->add_netzone_fatTree(name, levels, down_links, up_links, cables,
+                                                 bytes_per_second, 0, kPolicy),
+                     make_leaf);
+#else
+  return s4u::create_fatTree_zone(name, parent, {levels, down_links, up_links, cables},
+                                  leaf_callbacks(make_leaf), bytes_per_second, 0, kPolicy);
+#endif
+}
+
+inline s4u::NetZone* add_torus(s4u::NetZone* parent, const std::string& name,
+                               const std::vector<unsigned long>& dimensions,
+                               double bytes_per_second, const MakeLeaf& make_leaf) {
+  constexpr auto kPolicy = s4u::Link::SharingPolicy::SPLITDUPLEX;
+#if SIMGRID_VERSION >= 40000
+  return with_leaves(parent->add_netzone_torus(name, dimensions, bytes_per_second, 0, kPolicy),
+                     make_leaf);
+#else
+  return s4u::create_torus_zone(name, parent, dimensions, leaf_callbacks(make_leaf),
+                                bytes_per_second, 0, kPolicy);
+#endif
+}
+
+/// A dragonfly with one cable between any two that are joined.
+inline s4u::NetZone* add_dragonfly(s4u::NetZone* parent, const std::string& name, unsigned groups,
+                                   unsigned chassis, unsigned routers, unsigned nodes,
+                                   double bytes_per_second, const MakeLeaf& make_leaf) {
+  constexpr auto kPolicy = s4u::Link::SharingPolicy::SPLITDUPLEX;
+#if SIMGRID_VERSION >= 40000
+  return with_leaves(parent->add_netzone_dragonfly(name, {groups, 1u}, {chassis, 1u}, {routers, 1u},
+                                                   nodes, bytes_per_second, 0, kPolicy),
+                     make_leaf);
+#else
+  return s4u::create_dragonfly_zone(name, parent,
+                                    {{groups, 1u}, {chassis, 1u}, {routers, 1u}, nodes},
+                                    leaf_callbacks(make_leaf), bytes_per_second, 0, kPolicy);
+#endif
 }
 
 inline void start_actor(const std::string& name, s4u::Host* host, unsigned stack_bytes,

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/comm/comm_error.hpp"
+#include "simulator/collective_factory.hpp"
+#include "simulator/links.hpp"
 #include "simulator/platform.hpp"
 #include "simulator/sim_clock.hpp"
 #include "simulator/sim_engine.hpp"
@@ -35,15 +37,24 @@ struct SimRank {
   bool has_ended = false;
 };
 
-bool uses_flows(Fidelity fidelity, int ranks) {
-  return fidelity == Fidelity::kFlow || (fidelity == Fidelity::kAuto && ranks > kAutoMessageRanks);
+Fidelity resolve(Fidelity fidelity, int ranks) {
+  if (fidelity != Fidelity::kAuto) return fidelity;
+  if (ranks <= kAutoMessageRanks) return Fidelity::kMessage;
+  return ranks <= kAutoFlowRanks ? Fidelity::kFlow : Fidelity::kAnalytic;
 }
 
-std::string describe_fidelity(Fidelity fidelity, int ranks) {
-  const char* chosen = uses_flows(fidelity, ranks) ? "flow" : "message";
-  if (fidelity != Fidelity::kAuto) return fmt::format("fidelity {}", chosen);
-  return fmt::format("fidelity {} (auto: {} ranks; message up to {})", chosen, ranks,
-                     kAutoMessageRanks);
+std::string describe_fidelity(Fidelity fidelity, int ranks, int actors) {
+  const Fidelity chosen = resolve(fidelity, ranks);
+  std::string text = "fidelity message";
+  if (chosen == Fidelity::kFlow) text = "fidelity flow";
+  if (chosen == Fidelity::kAnalytic) text = "fidelity analytic";
+  if (fidelity == Fidelity::kAuto) {
+    text += fmt::format(" (auto: {} ranks; ", ranks);
+    text += chosen == Fidelity::kAnalytic ? fmt::format("flow up to {})", kAutoFlowRanks)
+                                          : fmt::format("message up to {})", kAutoMessageRanks);
+  }
+  if (actors < ranks) text += "; all ranks are alike: rank 0 stands for them";
+  return text;
 }
 
 Bytes peak_rss_bytes() {
@@ -68,6 +79,22 @@ void note_error(RankReport& report, const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_code = known->code();
   if (const auto* comm = dynamic_cast<const CommError*>(&error)) {
     report.failed_collective = comm->record();
+  }
+}
+
+/// The other ranks' reports after the first's: how they ended. Their steps and collectives are rank
+/// 0's and stand there.
+void add_like(std::vector<RankReport>& reports, int ranks) {
+  RankReport like = reports.front();
+  like.steps.clear();
+  like.collectives.clear();
+  like.flight.clear();
+  like.buckets.clear();
+  like.warnings.clear();
+  like.ddp_logging = {};
+  for (int rank = 1; rank < ranks; ++rank) {
+    like.rank = rank;
+    reports.push_back(like);
   }
 }
 
@@ -104,16 +131,29 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
                     const RankBody& body) {
   const auto begin = std::chrono::steady_clock::now();
+  if (cluster.platform_file.empty()) check_cluster(cluster, ranks);
+  const Fidelity fidelity = resolve(options.fidelity, ranks);
+  std::unique_ptr<Links> links;
+  if (fidelity == Fidelity::kAnalytic) links = make_structural_links(cluster, ranks);
+  const bool folded = fidelity == Fidelity::kAnalytic && options.ranks_are_alike;
+  const int actors = folded ? 1 : ranks;
+
   SimEngine engine;
-  const Platform platform(engine, cluster, ranks);
+  // Where the closed form knows the links itself, SimGrid needs a place for the actors alone.
+  const Platform platform(engine, cluster, links != nullptr ? actors : ranks);
+  if (fidelity == Fidelity::kAnalytic && links == nullptr) links = make_platform_links(platform);
+  RankNetwork network(engine, platform);
+  CollectiveFactory collectives(
+      cluster, options.communication, ranks, fidelity, links.get(), [&](int from, int to) {
+        return links != nullptr ? links->latency(from, to) : network.latency(from, to);
+      });
   SimGroup::Options group_options;
   group_options.timeout = options.timeout;
-  group_options.flow_fidelity = uses_flows(options.fidelity, ranks);
   group_options.communication_threads = options.communication_threads;
-  SimGroup group(engine, platform, ranks, group_options);
+  SimGroup group(engine, network, collectives, actors, group_options);
 
   std::vector<std::unique_ptr<SimRank>> members;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < actors; ++rank) {
     members.push_back(std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate,
                                                 options.flight_recorder_size));
     SimRank& member = *members.back();
@@ -138,10 +178,12 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
     end = std::max(end, member->report.ended);
     outcome.reports.push_back(std::move(member->report));
   }
+  if (folded) add_like(outcome.reports, ranks);
+  outcome.explanations = collectives.planner().explanations();
   outcome.simulated = end;
   outcome.wall = std::chrono::steady_clock::now() - begin;
   outcome.peak_rss_bytes = peak_rss_bytes();
-  outcome.notes.push_back(describe_fidelity(options.fidelity, ranks));
+  outcome.notes.push_back(describe_fidelity(options.fidelity, ranks, actors));
   return outcome;
 }
 

@@ -32,6 +32,10 @@ struct SimulationOptions {
   static constexpr std::size_t kComputeStackBytes = 4 * 1024 * 1024;
 
   Fidelity fidelity = Fidelity::kAuto;
+  CommunicationSpec communication;
+  /// All ranks do the same at the same times, and have no payload: kAnalytic then runs one actor,
+  /// rank 0, for all of them.
+  bool ranks_are_alike = false;
   Seconds timeout{30};  ///< of each wait, in simulated time
   int communication_threads = 1;
   Device* device = nullptr;  ///< of the ranks' parameters; null: the meta device
@@ -53,7 +57,9 @@ using RankBody = std::function<void(const RankWorld&, RankReport&)>;
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
                     const RankBody& body);
 
-/// Ranks up to which Fidelity::kAuto simulates every message.
+/// Ranks up to which Fidelity::kAuto simulates every message, and those up to which it simulates
+/// flows; beyond, it takes the closed form.
 inline constexpr int kAutoMessageRanks = 16;
+inline constexpr int kAutoFlowRanks = 4096;
 
 }  // namespace gradsync

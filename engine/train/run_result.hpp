@@ -24,6 +24,8 @@ struct RunOutcome {
   std::optional<Seconds> simulated;  ///< simulator only
   Bytes peak_rss_bytes = 0;          ///< largest of the processes
   std::vector<std::string> notes;    ///< e.g. "fidelity flow (auto: 1024 ranks)"
+  /// Why each kind and size of collective went the way it went, as a table each; simulated NCCL only.
+  std::vector<std::string> explanations;
 };
 
 /// One line of a scenario's `expect`, held against a run (engine/train/expectations.hpp).

@@ -103,8 +103,9 @@ Section software_section() {
               field("per_message", SCENARIO_MEMBER(cluster.software.per_message), at_least(0),
                     "Added to each message.", {.examples = {"3us"}}),
               field("host_bandwidth", SCENARIO_MEMBER(cluster.software.host_bandwidth), above(0),
-                    "Bytes that the CPUs of one node send, receive and reduce in a second, shared "
-                    "by its ranks; null: without limit.",
+                    "Bytes that the CPUs of one node send or receive (and reduce) in a second, "
+                    "shared by its ranks in both directions; null: without limit. A message counts "
+                    "once in each node that it touches.",
                     {.examples = {"1.2GBps"}}),
               field("hop_latency_scale", SCENARIO_MEMBER(cluster.software.hop_latency_scale),
                     at_least(0),

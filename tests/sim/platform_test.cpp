@@ -1,9 +1,12 @@
 #include "simulator/platform.hpp"
 
+#include <fstream>
 #include <string>
 
+#include "simulator/rank_network.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace gradsync;
 using namespace gradsync::test;
@@ -35,12 +38,13 @@ std::vector<double> arrivals(const ClusterSpec& cluster, int ranks,
                              const std::vector<std::pair<int, int>>& ways, Bytes bytes) {
   SimEngine engine;
   const Platform platform(engine, cluster, ranks);
+  RankNetwork network(engine, platform);
   std::vector<double> times(ways.size());
   engine.start_actor("sender", platform.host(0), SimulationOptions::kReplayStackBytes, [&] {
     engine.in_kernel([&] {
       for (std::size_t i = 0; i < ways.size(); ++i) {
-        engine.transfer(platform.host(ways[i].first), platform.host(ways[i].second), bytes,
-                        [&, i] { times[i] = engine.now().count(); });
+        network.send(ways[i].first, ways[i].second, bytes,
+                     [&, i] { times[i] = engine.now().count(); });
       }
     });
   });
@@ -101,6 +105,112 @@ TEST_CASE("flows that meet above a fat tree's leaf switches share the cable ther
   for (const double time : arrivals(two_cables, 8, {{0, 4}, {2, 6}}, 1'000'000)) {
     CHECK(time == Approx(42e-6 + 1e-3));
   }
+}
+
+TEST_CASE("each GPU leaves its node by its own adapter") {
+  ClusterSpec rails = two_by_four();
+  rails.nics_per_node = 2;  // GPUs 0 and 1 share the first, 2 and 3 the second
+  const auto times = arrivals(rails, 8, {{0, 4}, {1, 5}, {2, 6}}, 1'000'000);
+  CHECK(times[0] == Approx(22e-6 + 2e-3));
+  CHECK(times[1] == Approx(22e-6 + 2e-3));
+  CHECK(times[2] == Approx(22e-6 + 1e-3));
+}
+
+TEST_CASE("GPUs of a cube mesh have one or two NVLinks to each neighbour, and a detour else") {
+  ClusterSpec mesh;
+  mesh.node_topology = ClusterSpec::NodeTopology::kCubeMesh;
+  mesh.intra_node = {{20e9}, Seconds(1e-6)};
+  const auto times = arrivals(mesh, 8, {{0, 1}, {0, 3}, {0, 7}}, 1'000'000);
+  CHECK(times[0] == Approx(1e-6 + 5e-5));  // one link
+  // Two links to 3; the way to 7 goes by 3 and shares them: 40 GB/s for both, 20 GB/s beyond.
+  CHECK(times[1] == Approx(1e-6 + 5e-5));
+  CHECK(times[2] == Approx(2e-6 + 5e-5));
+  mesh.nodes = 2;
+  mesh.inter_node = {{10e9}, Seconds(5e-6)};
+  CHECK(arrivals(mesh, 16, {{3, 11}}, 1'000'000)[0] == Approx(10e-6 + 1e-4));
+}
+
+TEST_CASE("GPUs on PCIe share the cable of their switch, and sockets theirs") {
+  ClusterSpec tree;
+  tree.node_topology = ClusterSpec::NodeTopology::kPcieTree;
+  tree.gpus_per_node = 8;
+  tree.pcie_gpus_per_switch = 2;  // switches 0 and 2 on one socket, 1 and 3 on the other
+  tree.intra_node = {{10e9}, Seconds(1e-6)};
+  tree.pcie_socket = {{5e9}, Seconds(2e-6)};
+  CHECK(arrivals(tree, 8, {{0, 1}}, 1'000'000)[0] == Approx(2e-6 + 1e-4));
+  for (const double time : arrivals(tree, 8, {{0, 4}, {1, 5}}, 1'000'000)) {
+    CHECK(time == Approx(4e-6 + 2e-4));
+  }
+  CHECK(arrivals(tree, 8, {{0, 2}}, 1'000'000)[0] == Approx(6e-6 + 2e-4));
+}
+
+TEST_CASE("nodes under one leaf share its cables up, by the oversubscription") {
+  ClusterSpec leaves = two_by_four();
+  leaves.nodes = 4;
+  leaves.gpus_per_node = 1;
+  leaves.topology = ClusterSpec::Topology::kLeafSpine;
+  leaves.leaf_nodes = 2;
+  leaves.leaf_oversubscription = 2;
+  CHECK(arrivals(leaves, 4, {{0, 1}}, 1'000'000)[0] == Approx(22e-6 + 1e-3));
+  CHECK(arrivals(leaves, 4, {{0, 2}}, 1'000'000)[0] == Approx(42e-6 + 1e-3));
+  for (const double time : arrivals(leaves, 4, {{0, 2}, {1, 3}}, 1'000'000)) {
+    CHECK(time == Approx(42e-6 + 2e-3));
+  }
+}
+
+TEST_CASE("a torus is passed cable by cable, a dragonfly by its routers") {
+  ClusterSpec torus = two_by_four();
+  torus.nodes = 8;
+  torus.gpus_per_node = 1;
+  torus.topology = ClusterSpec::Topology::kTorus;
+  torus.torus_dimensions = {4, 2};
+  CHECK(arrivals(torus, 8, {{0, 1}}, 1'000'000)[0] == Approx(12e-6 + 1e-3));
+  CHECK(arrivals(torus, 8, {{0, 2}}, 1'000'000)[0] == Approx(22e-6 + 1e-3));
+  CHECK(arrivals(torus, 8, {{0, 3}}, 1'000'000)[0] == Approx(12e-6 + 1e-3));  // round the back
+  CHECK(arrivals(torus, 8, {{0, 6}}, 1'000'000)[0] == Approx(32e-6 + 1e-3));
+  ClusterSpec dragonfly = torus;
+  dragonfly.topology = ClusterSpec::Topology::kDragonfly;
+  dragonfly.dragonfly_groups = 2;
+  dragonfly.dragonfly_chassis = 1;
+  dragonfly.dragonfly_routers = 2;
+  dragonfly.dragonfly_nodes = 2;
+  CHECK(arrivals(dragonfly, 8, {{0, 1}}, 1'000'000)[0] == Approx(22e-6 + 1e-3));
+  CHECK(arrivals(dragonfly, 8, {{0, 2}}, 1'000'000)[0] == Approx(32e-6 + 1e-3));
+  const double between_groups = arrivals(dragonfly, 8, {{0, 4}}, 1'000'000)[0];
+  CHECK(between_groups > 32e-6 + 1e-3 - 1e-9);
+}
+
+TEST_CASE("the CPUs of a node are shared by all that its ranks send and receive") {
+  ClusterSpec slow = two_by_four();
+  slow.software.host_bandwidth = BytesPerSecond{0.5e9};
+  slow.software.per_message = Seconds(7e-6);
+  CHECK(arrivals(slow, 8, {{0, 4}}, 1'000'000)[0] == Approx(29e-6 + 2e-3));
+  for (const double time : arrivals(slow, 8, {{0, 4}, {5, 1}}, 1'000'000)) {
+    CHECK(time == Approx(29e-6 + 4e-3));
+  }
+  CHECK(arrivals(slow, 8, {{0, 1}}, 1'000'000)[0] == Approx(9e-6 + 2e-3));
+}
+
+TEST_CASE("a SimGrid platform file stands for a cluster, its hosts in order for the ranks") {
+  const TemporaryDirectory folder;
+  const std::string file = folder.path() / "platform.xml";
+  std::ofstream(file) << R"(<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="z" routing="Full">
+  <host id="first" speed="1Gf"/><host id="second" speed="1Gf"/>
+  <link id="wire" bandwidth="1GBps" latency="30us" sharing_policy="SPLITDUPLEX"/>
+  <route src="first" dst="second"><link_ctn id="wire" direction="UP"/></route>
+</zone></platform>)";
+  ClusterSpec cluster;
+  cluster.platform_file = file;
+  // CTest runs each test in a process of its own; the whole binary runs others before this one.
+  try {
+    const double arrival = arrivals(cluster, 2, {{0, 1}}, 1'000'000)[0];
+    CHECK(arrival == Approx(30e-6 + 1e-3));
+  } catch (const ConfigError& error) {
+    CHECK(error.details().hint.find("run this scenario by itself") == 0);
+  }
+  CHECK_THROWS_WITH(arrivals(cluster, 2, {{0, 1}}, 1), contains("run this scenario by itself"));
 }
 
 TEST_CASE("a cluster that the ranks do not fit on is refused by its pointer") {

@@ -1,0 +1,195 @@
+// How fast the simulator is, and how much memory it takes; docs/performance.md has the figures.
+//
+//   simulator_speed messages            messages a second, beside a plain S4U ring in the same run
+//   simulator_speed flow RANKS          three steps of a BERT-large-like model, 14 buckets of 25 MB
+//   simulator_speed analytic RANKS [BUCKETS]
+//
+// Each measurement runs in a process of its own, so that none inherits another's memory.
+
+#include <simgrid/s4u.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/comm/process_group.hpp"
+#include "simulator/simulation.hpp"
+
+namespace {
+
+using namespace gradsync;
+namespace s4u = simgrid::s4u;
+
+constexpr double kBandwidth = 12.5e9;
+constexpr double kLatency = 2e-6;  // of a cable; a way has two
+constexpr Bytes kBucket = 25'000'000;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Runs `work` in a child and returns what it returns.
+double in_child(const std::function<double()>& work) {
+  int ends[2];
+  if (pipe(ends) != 0) std::exit(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    const double result = work();
+    const bool written = write(ends[1], &result, sizeof result) == sizeof result;
+    std::_Exit(written ? 0 : 1);
+  }
+  double result = 0;
+  if (read(ends[0], &result, sizeof result) != sizeof result) std::exit(2);
+  close(ends[0]);
+  close(ends[1]);
+  waitpid(child, nullptr, 0);
+  return result;
+}
+
+/// What people write first: an actor a rank, and for each message one put_async, one get_async and
+/// two waits. Messages a second.
+double plain_ring(int ranks) {
+  std::vector<std::string> arguments = {"plain", "--log=root.thres:error"};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  auto argc = static_cast<int>(argv.size());
+  argv.push_back(nullptr);
+  s4u::Engine engine(&argc, argv.data());
+  s4u::Engine::set_config("network/model:CM02");
+  s4u::Engine::set_config("network/TCP-gamma:0");
+  s4u::Engine::set_config("network/crosstraffic:0");
+#if SIMGRID_VERSION >= 40000
+  s4u::NetZone* zone = engine.get_netzone_root()->add_netzone_star("star");
+#else
+  s4u::NetZone* zone = s4u::create_star_zone("star");
+#endif
+  std::vector<s4u::Host*> hosts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string name = fmt::format("r{}", rank);
+#if SIMGRID_VERSION >= 40000
+    s4u::Host* host = zone->add_host(name, 1e9);
+    auto* link = zone->add_split_duplex_link(name, kBandwidth);
+#else
+    s4u::Host* host = zone->create_host(name, 1e9)->seal();
+    auto* link = zone->create_split_duplex_link(name, kBandwidth);
+#endif
+    link->set_latency(kLatency);
+    link->seal();
+#if SIMGRID_VERSION >= 40000
+    zone->add_route(host, nullptr, {{link, s4u::LinkInRoute::Direction::UP}}, true);
+#else
+    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr,
+                    {{link, s4u::LinkInRoute::Direction::UP}}, true);
+#endif
+    hosts.push_back(host);
+  }
+  zone->seal();
+  const int steps = 2 * (ranks - 1);
+  const auto bytes = static_cast<std::uint64_t>(kBucket / ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    s4u::Actor::create(fmt::format("a{}", rank), hosts[static_cast<std::size_t>(rank)], [=] {
+      static int token = 0;
+      s4u::Mailbox* out = s4u::Mailbox::by_name(fmt::format("m{}", (rank + 1) % ranks));
+      s4u::Mailbox* in = s4u::Mailbox::by_name(fmt::format("m{}", rank));
+      for (int step = 0; step < steps; ++step) {
+        int* received = nullptr;
+        const s4u::CommPtr send = out->put_async(&token, bytes);
+        const s4u::CommPtr receive = in->get_async<int>(&received);
+        send->wait();
+        receive->wait();
+      }
+    });
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  engine.run();
+  return static_cast<double>(ranks) * steps / seconds_since(begin);
+}
+
+ClusterSpec one_switch(int ranks) {
+  ClusterSpec cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = ranks;
+  cluster.intra_node = {{kBandwidth}, Seconds(kLatency)};
+  return cluster;
+}
+
+Tensor bucket(Bytes bytes) {
+  return Tensor::empty({bytes / 4}, DType::kFloat32, meta_device());
+}
+
+/// The same ring, simulated message by message: two segments a chunk, as Gloo cuts it.
+double our_ring(int ranks) {
+  SimulationOptions options;
+  options.fidelity = Fidelity::kMessage;
+  const auto begin = std::chrono::steady_clock::now();
+  simulate(one_switch(ranks), ranks, options, [](const RankWorld& world, RankReport&) {
+    world.process_group->allreduce(bucket(kBucket), ReduceOp::kSum, {})->wait();
+  });
+  return 2.0 * ranks * 2 * (ranks - 1) / seconds_since(begin);
+}
+
+void messages() {
+  fmt::print("{:>6} {:>16} {:>16} {:>7}\n", "ranks", "plain S4U 1/s", "gradsync 1/s", "ratio");
+  for (const int ranks : {64, 128, 256, 512, 1024}) {
+    double plain = 0, ours = 0;
+    for (int repeat = 0; repeat < (ranks > 256 ? 1 : 3); ++repeat) {  // the best of three
+      plain = std::max(plain, in_child([&] { return plain_ring(ranks); }));
+      ours = std::max(ours, in_child([&] { return our_ring(ranks); }));
+    }
+    fmt::print("{:>6} {:>16.0f} {:>16.0f} {:>7.2f}\n", ranks, plain, ours, ours / plain);
+    std::fflush(stdout);
+  }
+}
+
+void step(Fidelity fidelity, int ranks, int buckets) {
+  SimulationOptions options;
+  options.fidelity = fidelity;
+  options.ranks_are_alike = true;
+  options.stack_bytes = 64 * 1024;
+  const RunOutcome outcome =
+      simulate(one_switch(ranks), ranks, options, [&](const RankWorld& world, RankReport&) {
+        for (int i = 0; i < 3; ++i) {
+          std::vector<WorkPtr> works;
+          for (int b = 0; b < buckets; ++b) {
+            world.clock->advance(Seconds(5e-3));
+            works.push_back(world.process_group->allreduce(bucket(kBucket), ReduceOp::kSum, {}));
+          }
+          for (const WorkPtr& work : works) work->wait();
+        }
+        world.process_group->shutdown();
+      });
+  fmt::print("{:>6} ranks {:>3} buckets: {:>8.2f} s, {:>6.0f} MB, {:>10.3f} ms simulated\n", ranks,
+             buckets, outcome.wall.count(), static_cast<double>(outcome.peak_rss_bytes) / 1e6,
+             outcome.simulated->count() * 1e3);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  const int ranks = argc > 2 ? std::atoi(argv[2]) : 0;
+  const int buckets = argc > 3 ? std::atoi(argv[3]) : 14;
+  if (what == "messages") {
+    messages();
+  } else if (what == "flow" && ranks > 0) {
+    step(Fidelity::kFlow, ranks, buckets);
+  } else if (what == "message" && ranks > 0) {
+    step(Fidelity::kMessage, ranks, buckets);
+  } else if (what == "analytic" && ranks > 0) {
+    step(Fidelity::kAnalytic, ranks, buckets);
+  } else {
+    fmt::print(stderr,
+               "usage: simulator_speed messages | (flow|message|analytic) RANKS [BUCKETS]\n");
+    return 2;
+  }
+  return 0;
+}
