@@ -4,7 +4,7 @@
 
 namespace gradsync {
 
-std::vector<Tensor> Operation::backward(Tensor grad_output, BackwardPass&) {
+std::vector<Tensor> OperationNode::backward(Tensor grad_output, BackwardPass&) {
   if (!grad_output.defined()) return std::vector<Tensor>(parents().size());
   return gradients(std::move(grad_output));
 }

@@ -11,9 +11,9 @@ namespace gradsync {
 
 /// What the nodes of all operations share: the clock that they charge, and what happens when their
 /// output had no use.
-class Operation : public Node {
+class OperationNode : public Node {
  public:
-  Operation(const char* name, const Graph& graph, std::vector<NodePtr> parents)
+  OperationNode(const char* name, const Graph& graph, std::vector<NodePtr> parents)
       : Node(name, std::move(parents)), clock_(&graph.clock()) {}
 
   std::vector<Tensor> backward(Tensor grad_output, BackwardPass& pass) final;

@@ -10,10 +10,10 @@ double attention_flops(const Tensor& qkv) {
   return 2 * 2.0 * static_cast<double>(qkv.numel() / 3) * static_cast<double>(shape[1]);
 }
 
-class SelfAttention final : public Operation {
+class SelfAttention final : public OperationNode {
  public:
   SelfAttention(const Graph& graph, const Variable& qkv, Tensor probabilities, std::int64_t heads)
-      : Operation("SelfAttention", graph, {qkv.node}),
+      : OperationNode("SelfAttention", graph, {qkv.node}),
         qkv_(qkv.data),
         probabilities_(std::move(probabilities)),
         heads_(heads) {}

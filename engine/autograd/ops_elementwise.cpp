@@ -4,10 +4,10 @@
 namespace gradsync::ops {
 namespace {
 
-class Relu final : public Operation {
+class Relu final : public OperationNode {
  public:
   Relu(const Graph& graph, NodePtr x, Tensor out)
-      : Operation("Relu", graph, {std::move(x)}), out_(std::move(out)) {}
+      : OperationNode("Relu", graph, {std::move(x)}), out_(std::move(out)) {}
 
  protected:
   std::vector<Tensor> gradients(Tensor grad_output) override {
@@ -20,18 +20,18 @@ class Relu final : public Operation {
   Tensor out_;
 };
 
-class Add final : public Operation {
+class Add final : public OperationNode {
  public:
   Add(const Graph& graph, NodePtr a, NodePtr b)
-      : Operation("Add", graph, {std::move(a), std::move(b)}) {}
+      : OperationNode("Add", graph, {std::move(a), std::move(b)}) {}
 
  protected:
   std::vector<Tensor> gradients(Tensor grad_output) override { return {grad_output, grad_output}; }
 };
 
-class Sum final : public Operation {
+class Sum final : public OperationNode {
  public:
-  Sum(const Graph& graph, const Variable& x) : Operation("Sum", graph, {x.node}), x_(x.data) {}
+  Sum(const Graph& graph, const Variable& x) : OperationNode("Sum", graph, {x.node}), x_(x.data) {}
 
  protected:
   std::vector<Tensor> gradients(Tensor grad_output) override {

@@ -4,10 +4,12 @@
 namespace gradsync::ops {
 namespace {
 
-class Embedding final : public Operation {
+class Embedding final : public OperationNode {
  public:
   Embedding(const Graph& graph, Tensor ids, const Variable& weight)
-      : Operation("Embedding", graph, {weight.node}), ids_(std::move(ids)), weight_(weight.data) {}
+      : OperationNode("Embedding", graph, {weight.node}),
+        ids_(std::move(ids)),
+        weight_(weight.data) {}
 
  protected:
   std::vector<Tensor> gradients(Tensor grad_output) override {

@@ -5,10 +5,10 @@ namespace gradsync::ops {
 namespace {
 
 /// Parents are bias, weight and input, in this order: PyTorch's hooks fire so.
-class Linear final : public Operation {
+class Linear final : public OperationNode {
  public:
   Linear(const Graph& graph, const Variable& x, const Variable& weight, const Variable& bias)
-      : Operation("Linear", graph, {bias.node, weight.node, x.node}),
+      : OperationNode("Linear", graph, {bias.node, weight.node, x.node}),
         x_(x.data),
         weight_(weight.data),
         bias_(bias.data) {}

@@ -4,10 +4,10 @@
 namespace gradsync::ops {
 namespace {
 
-class CrossEntropy final : public Operation {
+class CrossEntropy final : public OperationNode {
  public:
   CrossEntropy(const Graph& graph, const Variable& logits, Tensor targets, Tensor log_normalizer)
-      : Operation("CrossEntropy", graph, {logits.node}),
+      : OperationNode("CrossEntropy", graph, {logits.node}),
         logits_(logits.data),
         targets_(std::move(targets)),
         log_normalizer_(std::move(log_normalizer)) {}

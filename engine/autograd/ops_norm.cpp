@@ -5,11 +5,11 @@ namespace gradsync::ops {
 namespace {
 
 /// Parents are input, weight and bias: the gradient of the weight is ready first.
-class LayerNorm final : public Operation {
+class LayerNorm final : public OperationNode {
  public:
   LayerNorm(const Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
             Tensor mean, Tensor inverse_deviation)
-      : Operation("LayerNorm", graph, {x.node, weight.node, bias.node}),
+      : OperationNode("LayerNorm", graph, {x.node, weight.node, bias.node}),
         x_(x.data),
         weight_(weight.data),
         mean_(std::move(mean)),
@@ -33,11 +33,11 @@ class LayerNorm final : public Operation {
 };
 
 /// Parents as for LayerNorm.
-class BatchNorm final : public Operation {
+class BatchNorm final : public OperationNode {
  public:
   BatchNorm(const Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
             Tensor mean, Tensor inverse_deviation)
-      : Operation("BatchNorm", graph, {x.node, weight.node, bias.node}),
+      : OperationNode("BatchNorm", graph, {x.node, weight.node, bias.node}),
         x_(x.data),
         weight_(weight.data),
         mean_(std::move(mean)),
