@@ -24,7 +24,7 @@ void RankNetwork::send(int from, int to, Bytes bytes, std::function<void()> arri
 }
 
 void RankNetwork::transfer(int from, int to, double bytes, std::function<void()> left) {
-  const auto [source, target] = platform_->ends(from, to);
+  const auto [source, target] = platform_->ends(job_rank(from), job_rank(to));
   engine_->transfer(source, target, bytes, unless_closed(std::move(left)));
 }
 
@@ -36,7 +36,7 @@ Seconds RankNetwork::latency(int from, int to) {
   const std::int64_t way = (static_cast<std::int64_t>(from) << 32) | to;
   const auto known = latencies_.find(way);
   if (known != latencies_.end()) return known->second;
-  return latencies_[way] = platform_->latency(from, to);
+  return latencies_[way] = platform_->latency(job_rank(from), job_rank(to));
 }
 
 }  // namespace gradsync

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "simulator/platform.hpp"
 #include "simulator/sim_engine.hpp"
@@ -11,8 +13,14 @@ namespace gradsync {
 /// The network as collectives see it: messages between ranks. Kernel context only.
 class RankNetwork {
  public:
-  RankNetwork(SimEngine& engine, const Platform& platform)
-      : engine_(&engine), platform_(&platform) {}
+  /// `members`: the ranks of the job that are meant by 0, 1, ...; empty: all, by their own numbers.
+  RankNetwork(SimEngine& engine, const Platform& platform, std::vector<int> members = {})
+      : engine_(&engine), platform_(&platform), members_(std::move(members)) {}
+
+  /// The number that a rank of this network has in the job.
+  int job_rank(int rank) const {
+    return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];
+  }
 
   /// Starts a message and calls `arrived` when all of it is there. Without bytes it takes the way's
   /// latency; with bytes it is a flow, which shares every cable on its way.
@@ -35,6 +43,7 @@ class RankNetwork {
 
   SimEngine* engine_;
   const Platform* platform_;
+  std::vector<int> members_;
   std::unordered_map<std::int64_t, Seconds> latencies_;  // routes are slow to look up
   bool closed_ = false;
 };

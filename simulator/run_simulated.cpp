@@ -1,3 +1,4 @@
+#include "engine/faults/rendezvous_fault.hpp"
 #include "engine/tensor/device.hpp"
 #include "engine/train/factories.hpp"
 #include "simulator/simulation.hpp"
@@ -22,7 +23,7 @@ RunOutcome run_simulated(const Scenario& scenario,
   SimulationOptions options;
   options.fidelity = scenario.fidelity;
   options.communication = scenario.communication;
-  options.ranks_are_alike = !has_payload && shards_are_alike(scenario);
+  options.ranks_are_alike = !has_payload && shards_are_alike(scenario) && scenario.faults.empty();
   options.timeout = scenario.timeout;
   options.communication_threads = static_cast<int>(scenario.gloo.threads);
   options.device = has_payload ? &cpu_device() : &meta_device();
@@ -30,11 +31,14 @@ RunOutcome run_simulated(const Scenario& scenario,
       computes ? SimulationOptions::kComputeStackBytes : SimulationOptions::kReplayStackBytes;
   options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
   options.on_step = on_step;
+  options.faults = scenario.faults;
   // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
   const auto inputs = load_inputs(scenario);
   return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options,
                   [&](RankWorld world, RankReport& report) {
                     world.inputs = inputs;
+                    come_to_rendezvous(scenario.faults, world.process_group->rank(), *world.clock,
+                                       [&] { world.process_group->stall(); });
                     run_rank(scenario, world, report);
                   });
 }

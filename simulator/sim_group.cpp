@@ -15,8 +15,50 @@ SimGroup::SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& c
       network_(&network),
       collectives_(&collectives),
       options_(std::move(options)),
-      waiting_room_(engine, present, options_.timeout),
+      waiting_room_(std::make_shared<WaitingRoom>(engine, present, options_.timeout)),
       members_(static_cast<std::size_t>(present)) {}
+
+SimGroup::SimGroup(SimGroup& parent, const std::string& name, const std::vector<int>& members)
+    : engine_(parent.engine_),
+      own_network_(std::make_unique<RankNetwork>(*engine_, parent.network_->platform(), members)),
+      own_collectives_(
+          parent.options_.collectives_of(static_cast<int>(members.size()), *own_network_)),
+      network_(own_network_.get()),
+      collectives_(own_collectives_.get()),
+      options_(parent.options_),
+      waiting_room_(parent.waiting_room_),
+      parent_(&parent),
+      members_(members.size()),
+      failure_(parent.failure_) {
+  options_.name = name;
+  options_.members = members;
+}
+
+SimGroup& SimGroup::subgroup(const std::string& name, const std::vector<int>& members) {
+  if (present() != size() || !options_.collectives_of) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("the group {} cannot be simulated where one rank stands for others", name));
+  }
+  std::unique_ptr<SimGroup>& group = subgroups_[name];
+  if (!group) group.reset(new SimGroup(*this, name, members));
+  if (group->options_.members != members) {
+    throw Error(ErrorCode::kDesync,
+                fmt::format("the ranks do not agree about the members of the group {}", name));
+  }
+  return *group;
+}
+
+void SimGroup::assemble(int rank) {
+  wait_for_all(rank, ranks_assembled_, "creation of the group", Phase::kInit);
+}
+
+SimGroup::Failure SimGroup::wait_for_failure(int rank) {
+  while (!failure_) {
+    waiting_room_->wait(job_rank(rank), [&] { return failure_.has_value(); });
+  }
+  return *failure_;
+}
 
 void SimGroup::enrol(int rank, FlightRecorder& recorder) {
   member(rank).recorder = &recorder;
@@ -59,8 +101,8 @@ void SimGroup::start(const OperationPtr& operation) {
   } else if (!same_signature(found->second.first_record, record)) {
     const Meeting& meeting = found->second;
     fail({ErrorCode::kDesync,
-          describe_mismatch(record.sequence, meeting.first_rank, signature(meeting.first_record),
-                            rank, signature(record))});
+          describe_mismatch(record.sequence, job_rank(meeting.first_rank),
+                            signature(meeting.first_record), job_rank(rank), signature(record))});
     return;
   }
   // A copy: the meeting is over when the last rank's result is there, perhaps before join returns.
@@ -80,7 +122,7 @@ void SimGroup::completed(Operation& operation) {
   Member& m = member(rank);
   operation.done = true;
   m.recorder->complete(options_.name, sequence, engine_->now());
-  if (m.awaited == &operation) waiting_room_.wake(rank);
+  if (m.awaited == &operation) waiting_room_->wake(job_rank(rank));
   const auto meeting = meetings_.find(sequence);
   if (++meeting->second.completed == present()) meetings_.erase(meeting);
   std::erase_if(m.active, [&](const OperationPtr& other) { return other.get() == &operation; });
@@ -94,7 +136,8 @@ bool SimGroup::is_over(const Operation& operation) const {
 void SimGroup::wait(Operation& operation) {
   const int rank = operation.rank;
   member(rank).awaited = &operation;
-  const WaitingRoom::Outcome outcome = waiting_room_.wait(rank, [&] { return is_over(operation); });
+  const WaitingRoom::Outcome outcome =
+      waiting_room_->wait(job_rank(rank), [&] { return is_over(operation); });
   member(rank).awaited = nullptr;
   if (operation.done) return;
   if (outcome == WaitingRoom::Outcome::kTimedOut && !failure_) throw_timeout(operation);
@@ -102,54 +145,64 @@ void SimGroup::wait(Operation& operation) {
 }
 
 void SimGroup::shutdown(int rank) {
-  Operation last;  // stands for the shutdown in messages
+  if (member(rank).is_done) return;
+  member(rank).is_done = true;
+  wait_for_all(rank, ranks_done_, "shutdown", Phase::kShutdown);
+}
+
+void SimGroup::wait_for_all(int rank, int& count, const char* what, Phase phase) {
+  Operation last;  // stands for the wait in messages
   last.rank = rank;
   last.record.group = options_.name;
   last.record.op = OpType::kBarrier;
   last.record.dtype = DType::kUInt8;
-  last.record.label.phase = Phase::kShutdown;
-  last.record.label.what = "shutdown";
+  last.record.label.phase = phase;
+  last.record.label.what = what;
   last.record.sequence = -1;
   engine_->in_kernel([&] {
-    if (failure_ || member(rank).is_done) return;
-    member(rank).is_done = true;
-    if (++ranks_done_ < present()) return;
-    for (int other = 0; other < present(); ++other) waiting_room_.wake(other);
+    if (failure_ || ++count < present()) return;
+    for (int other = 0; other < present(); ++other) waiting_room_->wake(job_rank(other));
   });
-  const WaitingRoom::Outcome outcome =
-      waiting_room_.wait(rank, [&] { return failure_.has_value() || ranks_done_ == present(); });
-  if (ranks_done_ == present()) return;
+  const WaitingRoom::Outcome outcome = waiting_room_->wait(
+      job_rank(rank), [&] { return failure_.has_value() || count == present(); });
+  if (count == present()) return;
   if (outcome == WaitingRoom::Outcome::kTimedOut && !failure_) throw_timeout(last);
   throw_failure(last);
 }
 
 void SimGroup::fail(const Failure& failure) {
+  if (parent_ != nullptr) return parent_->fail(failure);
   engine_->in_kernel([&] {
     if (failure_) return;
-    failure_ = failure;
-    network_->close();
-    meetings_.clear();
-    for (int rank = 0; rank < present(); ++rank) {
-      Member& m = member(rank);
-      m.active.insert(m.active.end(), m.queued.begin(), m.queued.end());
-      m.queued.clear();
-      for (const OperationPtr& operation : m.active) {
-        m.recorder->fail(options_.name, operation->record.sequence, engine_->now(), failure.cause);
-      }
-      m.active.clear();
-      waiting_room_.wake(rank);
-    }
+    end_all(failure);
+    for (const auto& [name, group] : subgroups_) group->end_all(failure);
+    for (int rank = 0; rank < present(); ++rank) waiting_room_->wake(rank);
   });
 }
 
+/// Kernel: nothing of this group moves any more.
+void SimGroup::end_all(const Failure& failure) {
+  failure_ = failure;
+  network_->close();
+  meetings_.clear();
+  for (Member& m : members_) {
+    m.active.insert(m.active.end(), m.queued.begin(), m.queued.end());
+    m.queued.clear();
+    for (const OperationPtr& operation : m.active) {
+      m.recorder->fail(options_.name, operation->record.sequence, engine_->now(), failure.cause);
+    }
+    m.active.clear();
+  }
+}
+
 void SimGroup::throw_failure(const Operation& operation) const {
-  throw CommError(failure_->code, operation.rank, operation.record, failure_->cause);
+  throw CommError(failure_->code, job_rank(operation.rank), operation.record, failure_->cause);
 }
 
 void SimGroup::throw_timeout(const Operation& operation) {
   const std::string cause =
-      fmt::format("timed out after {}", format_duration(waiting_room_.timeout()));
-  const CommError error(ErrorCode::kTimeout, operation.rank, operation.record, cause);
+      fmt::format("timed out after {}", format_duration(waiting_room_->timeout()));
+  const CommError error(ErrorCode::kTimeout, job_rank(operation.rank), operation.record, cause);
   fail({ErrorCode::kPeerFailed, error.what()});
   throw error;
 }

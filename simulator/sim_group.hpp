@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,10 @@ class SimGroup {
     std::string name = "default_pg";
     Seconds timeout{30};  ///< of each wait, in simulated time
     int communication_threads = 1;
+    /// Makes the collectives of a subgroup, on its network.
+    std::function<std::unique_ptr<CollectiveFactory>(int ranks, RankNetwork& network)>
+        collectives_of = {};
+    std::vector<int> members = {};  ///< of a subgroup: its ranks' numbers in the job
   };
   /// Why the group is of no use any more.
   struct Failure {
@@ -38,6 +43,16 @@ class SimGroup {
   /// those that have stand for the others, which are like them in everything.
   SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& collectives, int present,
            Options options);
+
+  /// The group of some of this group's ranks that has this name: made when the first of them asks
+  /// for it. It shares waits and failures with this group, the job's.
+  SimGroup& subgroup(const std::string& name, const std::vector<int>& members);
+  /// Actor of `rank`: returns when all ranks have called it. Once.
+  void assemble(int rank);
+  /// Actor of `rank`: returns when the job has failed, which may be never.
+  Failure wait_for_failure(int rank);
+  /// The number that a rank of this group has in the job.
+  int job_rank(int rank) const { return network_->job_rank(rank); }
 
   const Options& options() const noexcept { return options_; }
   /// Ranks of the job.
@@ -76,6 +91,10 @@ class SimGroup {
 
   int present() const noexcept { return static_cast<int>(members_.size()); }
   Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  SimGroup(SimGroup& parent, const std::string& name, const std::vector<int>& members);
+  /// Actor of `rank`: adds one to `count` and waits until all ranks have.
+  void wait_for_all(int rank, int& count, const char* what, Phase phase);
+  void end_all(const Failure& failure);
   void start_next(int rank);
   void start(const OperationPtr& operation);
   void completed(Operation& operation);
@@ -83,13 +102,18 @@ class SimGroup {
   [[noreturn]] void throw_timeout(const Operation& operation);
 
   SimEngine* engine_;
+  std::unique_ptr<RankNetwork> own_network_;            // a subgroup's
+  std::unique_ptr<CollectiveFactory> own_collectives_;  // a subgroup's
   RankNetwork* network_;
   CollectiveFactory* collectives_;
   Options options_;
-  WaitingRoom waiting_room_;
+  std::shared_ptr<WaitingRoom> waiting_room_;  // of the job; seats by the job's ranks
+  SimGroup* parent_ = nullptr;
+  std::map<std::string, std::unique_ptr<SimGroup>> subgroups_;
   std::vector<Member> members_;               // by rank
   std::map<std::int64_t, Meeting> meetings_;  // by sequence number; those under way
   int ranks_done_ = 0;
+  int ranks_assembled_ = 0;
   std::optional<Failure> failure_;
 };
 

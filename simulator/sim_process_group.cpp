@@ -1,5 +1,9 @@
 #include "simulator/sim_process_group.hpp"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 namespace gradsync {
 namespace {
 
@@ -59,6 +63,24 @@ WorkPtr SimProcessGroup::do_allgather(Tensor output, Tensor input, const Collect
 
 WorkPtr SimProcessGroup::do_barrier(const CollectiveRecord& record) {
   return issue({}, {}, record);
+}
+
+std::shared_ptr<ProcessGroup> SimProcessGroup::do_split(const std::string& name,
+                                                        const std::vector<int>& members) {
+  SimGroup& subgroup = group_->subgroup(name, members);
+  const auto self = std::find(members.begin(), members.end(), rank());
+  const auto local = static_cast<int>(self - members.begin());
+  clock_->settle();
+  subgroup.assemble(local);
+  return std::make_shared<SimProcessGroup>(local, subgroup, *clock_, shared_flight_recorder());
+}
+
+void SimProcessGroup::stall() {
+  clock_->settle();
+  const SimGroup::Failure failure = group_->wait_for_failure(rank());
+  throw Error(
+      failure.code == ErrorCode::kRankDied ? failure.code : ErrorCode::kPeerFailed,
+      fmt::format("rank {} had not come back when the job ended: {}", rank(), failure.cause));
 }
 
 void SimProcessGroup::shutdown() {

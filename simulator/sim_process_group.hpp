@@ -24,12 +24,15 @@ class SimProcessGroup final : public ProcessGroup {
 
   std::string backend_name() const override { return "sim"; }
   void shutdown() override;
+  void stall() override;
 
  protected:
   WorkPtr do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) override;
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  std::shared_ptr<ProcessGroup> do_split(const std::string& name,
+                                         const std::vector<int>& members) override;
 
  private:
   WorkPtr issue(Tensor input, Tensor output, const CollectiveRecord& record);

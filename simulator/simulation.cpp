@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/comm/comm_error.hpp"
@@ -16,6 +19,7 @@
 #include "simulator/sim_engine.hpp"
 #include "simulator/sim_group.hpp"
 #include "simulator/sim_process_group.hpp"
+#include "simulator/world_faults.hpp"
 
 namespace gradsync {
 namespace {
@@ -105,16 +109,41 @@ SimGroup::Failure failure_of(const RankReport& report) {
           fmt::format("rank {} failed: {}", report.rank, report.error)};
 }
 
+/// What is left of a rank whose process ends so: nothing but how it ended.
+void end_without_a_word(SimRank& rank, SimGroup& group, const ProcessEnd& end) {
+  const RankReport report = std::exchange(rank.report, RankReport{});
+  rank.report.rank = report.rank;
+  rank.report.world_size = report.world_size;
+  rank.report.ended = rank.clock.now();
+  rank.has_ended = true;
+  if (end.signal != 0) {
+    rank.report.exit_signal = end.signal;
+  } else {
+    rank.report.exit_code = end.exit_code;
+  }
+  group.fail({ErrorCode::kRankDied,
+              end.signal != 0
+                  ? fmt::format("rank {} died (signal {})", report.rank, end.signal)
+                  : fmt::format("rank {} died (exit status {})", report.rank, end.exit_code)});
+}
+
 void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
                const RankBody& body) {
   RankWorld world;
+  world.end_process = [&](const ProcessEnd& end) {
+    if (end.signal == SIGSTOP) rank.process_group.stall();
+    throw end;
+  };
   world.process_group = &rank.process_group;
   world.clock = &rank.clock;
   world.device = options.device != nullptr ? options.device : &meta_device();
   if (rank.report.rank == 0) world.on_step = options.on_step;
   bool failed = false;
+  std::optional<ProcessEnd> process_end;
   try {
     body(world, rank.report);
+  } catch (const ProcessEnd& end) {
+    process_end = end;
   } catch (const std::exception& error) {
     note_error(rank.report, error);
     failed = true;
@@ -122,6 +151,7 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
   failed = failed || rank.report.state == RankState::kFailed;
   // Outside the handler: other ranks run while this one sleeps off its debt.
   rank.clock.settle();
+  if (process_end) return end_without_a_word(rank, group, *process_end);
   close_report(rank, failed ? RankState::kFailed : RankState::kFinished);
   if (failed) group.fail(failure_of(rank.report));
 }
@@ -150,8 +180,17 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   SimGroup::Options group_options;
   group_options.timeout = options.timeout;
   group_options.communication_threads = options.communication_threads;
+  group_options.collectives_of = [&](int of_ranks, RankNetwork& of_network) {
+    const auto latency = [&of_network](int from, int to) { return of_network.latency(from, to); };
+    // The closed form shares the cables among the job's collectives; a subgroup has flows.
+    const Fidelity of_group = fidelity == Fidelity::kAnalytic ? Fidelity::kFlow : fidelity;
+    return std::make_unique<CollectiveFactory>(cluster, options.communication, of_ranks, of_group,
+                                               nullptr, latency);
+  };
   SimGroup group(engine, network, collectives, actors, group_options);
 
+  const std::vector<std::string> world =
+      schedule_world_faults(engine, platform, cluster, ranks, options.faults);
   std::vector<std::unique_ptr<SimRank>> members;
   for (int rank = 0; rank < actors; ++rank) {
     members.push_back(std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate,
@@ -176,6 +215,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   RunOutcome outcome;
   for (const auto& member : members) {
     end = std::max(end, member->report.ended);
+    member->report.world = world;
     outcome.reports.push_back(std::move(member->report));
   }
   if (folded) add_like(outcome.reports, ranks);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/train/rank_main.hpp"
 #include "engine/train/run_result.hpp"
@@ -43,6 +44,7 @@ struct SimulationOptions {
   std::size_t stack_bytes = kReplayStackBytes;
   std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
   std::function<void(const StepRecord&)> on_step;  ///< rank 0's; may be empty
+  std::vector<FaultSpec> faults = {};              ///< those of the world are arranged for
 };
 
 /// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:

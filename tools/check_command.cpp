@@ -25,7 +25,7 @@ struct CheckOptions {
   std::string out = "runs/check";
 };
 
-enum class Verdict { kMet, kNotMet, kInvalid, kNotAvailable };
+enum class Verdict { kMet, kNotMet, kInvalid, kNotAvailable, kElsewhere };
 
 /// A folder stands for the scenarios directly in it, in the order of their names.
 std::vector<std::string> scenario_files(const std::vector<std::string>& paths) {
@@ -69,6 +69,13 @@ std::vector<ExpectationResult> run_and_compare(Scenario scenario, const std::str
   return check_expectations(scenario, results, first_reports);
 }
 
+/// The scenario has a fault that the backend of the command line cannot do.
+bool is_of_another_world(const ConfigError& error) {
+  const std::string& pointer = error.details().pointer;
+  return pointer.starts_with("/faults/") && pointer.ends_with("/kind") &&
+         error.details().expected.starts_with("a fault that the backend can do");
+}
+
 Verdict check_file(const std::string& file, const CheckOptions& options, const Style& style) {
   const auto print = [&](const std::string& verdict, const std::string& text) {
     std::cout << fmt::format("{} {}{}", verdict, file, text) << std::endl;
@@ -90,6 +97,10 @@ Verdict check_file(const std::string& file, const CheckOptions& options, const S
     }
     return met ? Verdict::kMet : Verdict::kNotMet;
   } catch (const ConfigError& error) {
+    if (options.scenario.backend && is_of_another_world(error)) {
+      print(style.dim("no run "), fmt::format("\n        {}", error.what()));
+      return Verdict::kElsewhere;
+    }
     print(style.bad("invalid"), fmt::format("\n        {}", error.what()));
     return Verdict::kInvalid;
   } catch (const Error& error) {
@@ -108,10 +119,12 @@ int check(const CheckOptions& options) {
   const auto count = [&](Verdict verdict) {
     return std::count(verdicts.begin(), verdicts.end(), verdict);
   };
+  const auto elsewhere = count(Verdict::kElsewhere);
   std::cout << fmt::format(
-      "{}: {} as expected, {} not, {} invalid, {} not run (no backend); runs are in {}\n",
+      "{}: {} as expected, {} not, {} invalid, {} not run (no backend){}; runs are in {}\n",
       count_of(static_cast<std::int64_t>(verdicts.size()), "scenario"), count(Verdict::kMet),
       count(Verdict::kNotMet), count(Verdict::kInvalid), count(Verdict::kNotAvailable),
+      elsewhere == 0 ? std::string() : fmt::format(", {} of another world", elsewhere),
       options.out);
   if (count(Verdict::kInvalid) > 0) return 2;
   if (count(Verdict::kNotMet) > 0) return 1;

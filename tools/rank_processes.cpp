@@ -18,12 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// After a failure all ranks learn of it at once, through the store; what is left to do is to write
+/// down what they know.
+constexpr Seconds kFailureGrace{1};
+
 LaunchOptions launch_options(const Scenario& scenario, const fs::path& directory,
                              const std::function<void(const std::string& line)>& on_progress,
                              const std::vector<std::string>& worker) {
   LaunchOptions options;
   options.nproc_per_node = static_cast<int>(scenario.ranks);
   options.standalone = true;
+  options.failure_grace = kFailureGrace;
   options.program = fs::read_symlink("/proc/self/exe");
   options.args = worker;
   options.args.insert(options.args.end(),
@@ -73,7 +78,12 @@ RunOutcome run_rank_processes(const Scenario& scenario, const std::string& direc
   for (const RankReport& report : outcome.reports) {
     outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, report.peak_rss_bytes);
   }
-  if (!launched.ok()) outcome.notes.push_back(launched.describe());
+  // The first process to end with an error is seldom the culprit of a hang; it is worth a line
+  // where the rank itself could not say how it ended.
+  const auto& first = launched.first_failure;
+  const bool said_so =
+      first && !outcome.reports.at(static_cast<std::size_t>(first->rank)).error.empty();
+  if (!launched.ok() && !said_so) outcome.notes.push_back(launched.describe());
   return outcome;
 }
 

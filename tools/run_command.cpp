@@ -18,7 +18,6 @@ struct RunOptions {
   ScenarioOptions scenario;
   std::string out;
   bool json = false;
-  bool explain = false;
 };
 
 /// The scenario as it is run in a job of `world_size` ranks that another launcher started.
@@ -33,22 +32,12 @@ Scenario load_for_job(const RunOptions& options, const RankEnvironment& environm
   return load_scenario(options.file, scenario);
 }
 
-/// Beside the result: on standard error where standard output is JSON.
-void print_explanations(const RunOptions& options, const FinishedRun& run) {
-  std::ostream& out = options.json ? std::cerr : std::cout;
-  for (const std::string& text : run.outcome.explanations) out << '\n' << text;
-  if (run.outcome.explanations.empty()) {
-    out << "\nNothing was chosen: --explain is for the sim backend with \"library\": \"nccl\".\n";
-  }
-}
-
 void print(const RunOptions& options, const FinishedRun& run, const std::string& directory) {
   if (options.json) {
     std::cout << to_json(run.result).dump(2) << '\n';
   } else {
     print_result(std::cout, run.result, directory, Style::for_standard_output());
   }
-  if (options.explain) print_explanations(options, run);
 }
 
 int start_all_ranks(const RunOptions& options, const Scenario& scenario) {
@@ -108,10 +97,6 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->type_name("DIR");
   command->add_flag("--json", options->json,
                     "Print result.json on standard output, and nothing else there");
-  command->add_flag(
-      "--explain", options->explain,
-      "Print why simulated NCCL does each collective the way it does: the estimate of\n"
-      "its own cost model for every algorithm and protocol");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }

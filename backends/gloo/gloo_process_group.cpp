@@ -78,8 +78,8 @@ const GlooProcessGroup::Options& checked(const GlooProcessGroup::Options& option
 }  // namespace
 
 struct GlooProcessGroup::Impl {
-  Impl(GlooProcessGroup& owner, const RankEnvironment& environment, const JobStore& job,
-       const Options& chosen);
+  Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
+       std::shared_ptr<Store> job_store, const Options& chosen, std::vector<int> group_members);
   ~Impl();
 
   WorkPtr issue(const CollectiveRecord& record, GlooWork::Operation operation);
@@ -99,10 +99,17 @@ struct GlooProcessGroup::Impl {
 
   void shutdown();
 
+  /// The number that a rank of this group has in the job.
+  int job_rank(int rank) const {
+    return members.empty() ? rank : members[static_cast<std::size_t>(rank)];
+  }
+  int self() const { return job_rank(env.rank); }
+
   GlooProcessGroup& group;
   const RankEnvironment env;
   std::shared_ptr<Store> store;
   const Options options;
+  const std::vector<int> members;  // of a subgroup: its ranks' numbers in the job; else empty
 
   std::shared_ptr<gloo::Context> connected;
   std::shared_ptr<BufferRegistry> registry = std::make_shared<BufferRegistry>();
@@ -122,8 +129,13 @@ struct GlooProcessGroup::Impl {
 };
 
 GlooProcessGroup::Impl::Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
-                             const JobStore& job, const Options& chosen)
-    : group(owner), env(environment), store(job.store), options(chosen) {
+                             std::shared_ptr<Store> job_store, const Options& chosen,
+                             std::vector<int> group_members)
+    : group(owner),
+      env(environment),
+      store(std::move(job_store)),
+      options(chosen),
+      members(std::move(group_members)) {
   // Gloo writes to sockets without MSG_NOSIGNAL: a peer that has gone would kill this process.
   std::signal(SIGPIPE, SIG_IGN);
   const auto begin = steady_clock::now();
@@ -148,10 +160,11 @@ GlooProcessGroup::Impl::~Impl() {
   bool ended_well = false;
   {
     const std::lock_guard lock(mutex);
-    ended_well = all_ended || first_failure.has_value();
+    // A subgroup says nothing of the job's end.
+    ended_well = all_ended || first_failure.has_value() || !members.empty();
   }
   if (!ended_well) {
-    fail({env.rank, ErrorCode::kRankDied, "left the job without finishing", {}});
+    fail({self(), ErrorCode::kRankDied, "left the job without finishing", {}});
   }
   {
     const std::lock_guard lock(mutex);
@@ -207,14 +220,14 @@ void GlooProcessGroup::Impl::run(GlooWork& work) {
     } catch (const TransferError& e) {
       end = diagnose(record, e);
     } catch (const Error& e) {
-      end = fail({env.rank, e.code(), e.what(), {}});
+      end = fail({self(), e.code(), e.what(), {}});
     } catch (const std::exception& e) {
       // Gloo's own checks (EnforceNotMet) and the like; after a failure its pairs may be closed.
       end = failure();
-      if (!end) end = fail({env.rank, ErrorCode::kInternal, e.what(), {}});
+      if (!end) end = fail({self(), ErrorCode::kInternal, e.what(), {}});
     }
   }
-  CommError error = error_for(*end, env.rank, record);
+  CommError error = error_for(*end, self(), record);
   recorder.fail(record.group, record.sequence, group.clock().now(), error.cause());
   work.finish(std::move(error));
 }
@@ -230,8 +243,8 @@ void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
     // here.
     if (const auto theirs = signatures->exchange(record.sequence, mine, timeout)) {
       throw Error(ErrorCode::kDesync,
-                  describe_mismatch(record.sequence, signatures->left_neighbour(), *theirs,
-                                    env.rank, mine));
+                  describe_mismatch(record.sequence, job_rank(signatures->left_neighbour()),
+                                    *theirs, self(), mine));
     }
   }
   work.operation()(make_abortable_context(connected, registry, deadline),
@@ -241,21 +254,21 @@ void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
 Failure GlooProcessGroup::Impl::diagnose(const CollectiveRecord& record, const TransferError& e) {
   if (auto known = failure()) return *known;
   if (e.reason == TransferError::Reason::kTimeout) {
-    return fail({env.rank,
+    return fail({self(),
                  ErrorCode::kTimeout,
                  fmt::format("timed out after {} in {} #{}, {} (waiting for rank {})",
                              format_duration(options.timeout), to_string(record.op),
-                             record.sequence, describe(record.label), e.peer),
+                             record.sequence, describe(record.label), job_rank(e.peer)),
                  {}});
   }
   // A connection is closed. Ranks publish a failure before they close, so either there is one, or
   // the peer's process has ended without a word.
   if (auto known = wait_for_failure_elsewhere(kExplanationTime)) return *known;
   const std::vector<int> peers = closed_peers();
-  if (peers.empty()) return fail({env.rank, ErrorCode::kInternal, e.what(), {}});
-  return fail({peers.front(),
+  if (peers.empty()) return fail({self(), ErrorCode::kInternal, e.what(), {}});
+  return fail({job_rank(peers.front()),
                ErrorCode::kRankDied,
-               fmt::format("died (it closed its connection to rank {} without a word)", env.rank),
+               fmt::format("died (it closed its connection to rank {} without a word)", self()),
                {}});
 }
 
@@ -324,12 +337,12 @@ void GlooProcessGroup::Impl::shutdown() {
   }
   const bool ended = changed.wait_for(lock, options.timeout + kShutdownExtra,
                                       [&] { return all_ended || first_failure.has_value(); });
-  if (first_failure) throw error_for(*first_failure, env.rank, record);
+  if (first_failure) throw error_for(*first_failure, self(), record);
   if (ended) return;
   lock.unlock();
   const std::vector<int> missing = ranks_not_ended(*store, env.world_size, kStoreTimeout);
   const Failure holding =
-      fail({env.rank,
+      fail({self(),
             ErrorCode::kTimeout,
             fmt::format("timed out after {} in shutdown: this rank is done, rank {} {} not",
                         format_duration(options.timeout), fmt::join(missing, ", "),
@@ -342,12 +355,42 @@ GlooProcessGroup::GlooProcessGroup(const RankEnvironment& environment, const Job
                                    Clock& clock, const Options& options)
     : ProcessGroup(environment.rank, environment.world_size, options.name, clock,
                    std::make_shared<FlightRecorder>(options.flight_recorder_size)),
-      impl_(std::make_unique<Impl>(*this, environment, job, checked(options))) {}
+      impl_(std::make_unique<Impl>(*this, environment, job.store, checked(options),
+                                   std::vector<int>{})) {}
+
+GlooProcessGroup::GlooProcessGroup(const RankEnvironment& environment,
+                                   const std::shared_ptr<Store>& store, Clock& clock,
+                                   const Options& options, const std::vector<int>& members,
+                                   std::shared_ptr<FlightRecorder> recorder)
+    : ProcessGroup(environment.rank, environment.world_size, options.name, clock,
+                   std::move(recorder)),
+      impl_(std::make_unique<Impl>(*this, environment, store, options, members)) {}
 
 GlooProcessGroup::~GlooProcessGroup() = default;
 
 void GlooProcessGroup::shutdown() {
   impl_->shutdown();
+}
+
+void GlooProcessGroup::stall() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return impl_->first_failure.has_value(); });
+  const Failure& failure = *impl_->first_failure;
+  throw Error(failure.code == ErrorCode::kRankDied ? failure.code : ErrorCode::kPeerFailed,
+              fmt::format("rank {} had not come back when the job ended: {}", impl_->self(),
+                          failure.describe()));
+}
+
+std::shared_ptr<ProcessGroup> GlooProcessGroup::do_split(const std::string& name,
+                                                         const std::vector<int>& members) {
+  RankEnvironment environment = impl_->env;
+  const auto self = std::find(members.begin(), members.end(), rank());
+  environment.rank = static_cast<int>(self - members.begin());
+  environment.world_size = static_cast<int>(members.size());
+  Options options = impl_->options;
+  options.name = name;
+  return std::shared_ptr<ProcessGroup>(new GlooProcessGroup(
+      environment, impl_->store, clock(), options, members, shared_flight_recorder()));
 }
 
 void GlooProcessGroup::abort(ErrorCode code, const std::string& cause) {

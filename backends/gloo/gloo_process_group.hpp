@@ -43,6 +43,7 @@ class GlooProcessGroup final : public ProcessGroup {
   /// Without a `shutdown()` that returned, tells the others that this rank is gone.
   ~GlooProcessGroup() override;
 
+  void stall() override;
   std::string backend_name() const override { return "gloo"; }
   void shutdown() override;
 
@@ -55,9 +56,15 @@ class GlooProcessGroup final : public ProcessGroup {
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  std::shared_ptr<ProcessGroup> do_split(const std::string& name,
+                                         const std::vector<int>& members) override;
 
  private:
   struct Impl;
+  /// A group of the job's ranks `members`, by whose order `environment` counts.
+  GlooProcessGroup(const RankEnvironment& environment, const std::shared_ptr<Store>& store,
+                   Clock& clock, const Options& options, const std::vector<int>& members,
+                   std::shared_ptr<FlightRecorder> recorder);
   std::unique_ptr<Impl> impl_;
 };
 

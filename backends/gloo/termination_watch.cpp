@@ -12,7 +12,7 @@
 namespace gradsync {
 namespace {
 
-constexpr int kGraceMilliseconds = 1000;
+constexpr int kGraceMilliseconds = 500;
 constexpr int kTerminatedStatus = 128 + SIGTERM;
 
 std::atomic<int> handler_fd = -1;

@@ -36,8 +36,9 @@ std::string to_text(const RankReport& report) {
 
 }  // namespace
 
-void write_report_file(const std::string& run_directory, const RankReport& report) {
-  const fs::path file = report_file(run_directory, report.rank);
+namespace {
+
+void write_whole(const fs::path& file, const RankReport& report) {
   fs::create_directories(file.parent_path());
   const fs::path unfinished = file.string() + ".tmp";
   {
@@ -50,6 +51,16 @@ void write_report_file(const std::string& run_directory, const RankReport& repor
     }
   }
   fs::rename(unfinished, file);
+}
+
+}  // namespace
+
+void write_report_file(const std::string& run_directory, const RankReport& report) {
+  write_whole(report_file(run_directory, report.rank), report);
+}
+
+void write_dump_file(const std::string& run_directory, const RankReport& report) {
+  write_whole(report_file(run_directory, report.rank).replace_extension(".dump.json"), report);
 }
 
 std::vector<RankReport> read_report_files(const std::string& run_directory, int world_size) {

@@ -13,6 +13,8 @@ namespace gradsync {
 
 /// Writes `run_directory`/ranks/rank-N.json, whole or not at all (by rename).
 void write_report_file(const std::string& run_directory, const RankReport& report);
+/// The same into ranks/rank-N.dump.json: how the rank stands while it runs.
+void write_dump_file(const std::string& run_directory, const RankReport& report);
 /// Reads the files of all ranks, by rank. A rank without a file (it was killed) has state kRunning
 /// and nothing else.
 std::vector<RankReport> read_report_files(const std::string& run_directory, int world_size);

@@ -123,7 +123,10 @@ Node::~Node() {
 }
 
 Variable Graph::leaf(const ParameterPtr& parameter) {
-  if (!parameter->requires_grad()) return {parameter->data, nullptr};
+  const bool is_constant =
+      !parameter->requires_grad() ||
+      std::find(left_out_.begin(), left_out_.end(), parameter.get()) != left_out_.end();
+  if (is_constant) return {parameter->data, nullptr};
   NodePtr& node = leaves_[parameter.get()];
   if (!node) node = std::make_shared<AccumulateGrad>(parameter);
   return {parameter->data, node};

@@ -83,6 +83,9 @@ class Graph {
   /// A leaf: the same AccumulateGrad node each time for the same parameter, which the graph keeps
   /// alive; no node for a parameter that needs no gradient.
   Variable leaf(const ParameterPtr& parameter);
+  /// The passes that follow do not use these parameters: their leaves are constants, as in a branch
+  /// of the model that is not taken. Replaces what was left out before.
+  void leave_out(std::vector<const Parameter*> parameters) { left_out_ = std::move(parameters); }
   /// Enters `node` as the maker of `data` (or drops it while gradients are off or if no parent
   /// needs a gradient).
   Variable record(Tensor data, NodePtr node);
@@ -104,6 +107,7 @@ class Graph {
   bool grad_enabled_ = true;
   std::uint64_t next_sequence_ = 1;
   std::unordered_map<const Parameter*, NodePtr> leaves_;
+  std::vector<const Parameter*> left_out_;
 };
 
 /// Switches gradients off for a scope (torch.no_grad).

@@ -41,6 +41,9 @@ struct CollectiveRecord {
   DType dtype = DType::kFloat32;
   Bytes bytes = 0;
   CollectiveLabel label;
+  /// False: the ranks' labels may differ when this collective meets its like (see
+  /// ProcessGroup::set_detail). Never written down: a record that was read has true.
+  bool label_must_match = true;
   /// Names of the parameters in the bucket, in bucket order (shared with the reducer; may be null).
   std::shared_ptr<const std::vector<std::string>> parameters;
   CollectiveState state = CollectiveState::kScheduled;

@@ -20,6 +20,12 @@ const char* to_string(Phase phase) noexcept {
       return "check";
     case Phase::kJoin:
       return "join";
+    case Phase::kEvaluation:
+      return "evaluation";
+    case Phase::kCheckpoint:
+      return "checkpoint";
+    case Phase::kUser:
+      return "user";
     case Phase::kShutdown:
       return "shutdown";
   }

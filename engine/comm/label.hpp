@@ -8,14 +8,17 @@ namespace gradsync {
 
 /// Where in the training loop a rank is. Collectives carry it, and so does a rank's status.
 enum class Phase {
-  kInit,       ///< rendezvous, model construction, DDP's constructor
-  kData,       ///< drawing a batch
-  kForward,    ///< includes what DDP communicates before the model runs
-  kBackward,   ///< includes waiting for the buckets
-  kOptimizer,  ///< clipping and the update
-  kCheck,      ///< comparisons that the engine makes for itself (hashes, signatures)
-  kJoin,       ///< shadowing other ranks after this one ran out of inputs
-  kShutdown,   ///< done, waiting for the others
+  kInit,        ///< rendezvous, model construction, DDP's constructor
+  kData,        ///< drawing a batch
+  kForward,     ///< includes what DDP communicates before the model runs
+  kBackward,    ///< includes waiting for the buckets
+  kOptimizer,   ///< clipping and the update
+  kCheck,       ///< comparisons that the engine makes for itself (hashes, signatures)
+  kJoin,        ///< shadowing other ranks after this one ran out of inputs
+  kEvaluation,  ///< forward passes that are not trained on
+  kCheckpoint,  ///< writing down where the training is
+  kUser,        ///< what the program does beside all this
+  kShutdown,    ///< done, waiting for the others
 };
 
 const char* to_string(Phase phase) noexcept;

@@ -30,7 +30,42 @@ CollectiveRecord ProcessGroup::enter(OpType op, std::int64_t elements, DType dty
 CollectiveRecord ProcessGroup::schedule(CollectiveRecord record) {
   record.issued = clock_->now();
   record.sequence = recorder_->schedule(record);
+  record.label_must_match = detail_;
   return record;
+}
+
+void ProcessGroup::stall() {
+  throw Error(ErrorCode::kUsage,
+              fmt::format("rank {}: a rank cannot be stalled on {}; use sim or gloo", rank_,
+                          backend_name()));
+}
+
+std::shared_ptr<ProcessGroup> ProcessGroup::do_split(const std::string& name,
+                                                     const std::vector<int>& /*members*/) {
+  throw Error(ErrorCode::kUsage, fmt::format("rank {}: {} has no groups beside the default one, so "
+                                             "no \"{}\"; use sim or gloo",
+                                             rank_, backend_name(), name));
+}
+
+std::shared_ptr<ProcessGroup> ProcessGroup::split(const std::string& name,
+                                                  const std::vector<int>& members) {
+  CollectiveRecord record;
+  record.group = name;
+  record.op = OpType::kBarrier;
+  record.dtype = DType::kUInt8;
+  record.label.what = "creation of the group";
+  record = schedule(std::move(record));
+  recorder_->start(name, record.sequence, clock_->now());
+  std::shared_ptr<ProcessGroup> group;
+  try {
+    group = do_split(name, members);
+  } catch (const std::exception& error) {
+    recorder_->fail(name, record.sequence, clock_->now(), error.what());
+    throw;
+  }
+  recorder_->complete(name, record.sequence, clock_->now());
+  group->set_detail(detail_);
+  return group;
 }
 
 WorkPtr ProcessGroup::allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options) {

@@ -41,6 +41,7 @@ class ProcessGroup {
   virtual std::string backend_name() const = 0;
   Clock& clock() const noexcept { return *clock_; }
   FlightRecorder& flight_recorder() const noexcept { return *recorder_; }
+  std::shared_ptr<FlightRecorder> shared_flight_recorder() const noexcept { return recorder_; }
 
   /// In place: `tensor` becomes the reduction over all ranks. Same numel and dtype on every rank.
   /// All ranks end with identical bits.
@@ -58,6 +59,21 @@ class ProcessGroup {
   /// failed.
   virtual void shutdown() = 0;
 
+  /// Whether labels are part of what is compared before bytes move (true at first). With false only
+  /// what must fit for them to move is: operation, elements, dtype, root and reduction. Set it
+  /// before the first collective, to the same on all ranks.
+  void set_detail(bool detail) noexcept { detail_ = detail; }
+
+  /// A group of some of the ranks (ascending, this one among them), with sequence numbers of its
+  /// own. A collective over its members: returns when all have called it. Its failures are the
+  /// job's, and its messages name the job's ranks. Entered in the flight recorder as a barrier of
+  /// that group.
+  std::shared_ptr<ProcessGroup> split(const std::string& name, const std::vector<int>& members);
+
+  /// Never returns: a rank that does not come back from what it does. Ends with the CommError that
+  /// ends the job's other ranks.
+  virtual void stall();
+
  protected:
   ProcessGroup(int rank, int size, std::string name, Clock& clock,
                std::shared_ptr<FlightRecorder> recorder);
@@ -69,6 +85,9 @@ class ProcessGroup {
   virtual WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_barrier(const CollectiveRecord& record) = 0;
+  /// Throws Error(kUsage) where a backend has no such groups.
+  virtual std::shared_ptr<ProcessGroup> do_split(const std::string& name,
+                                                 const std::vector<int>& members);
 
  private:
   CollectiveRecord enter(OpType op, std::int64_t elements, DType dtype, Bytes bytes,
@@ -80,6 +99,7 @@ class ProcessGroup {
   std::string name_;
   Clock* clock_;
   std::shared_ptr<FlightRecorder> recorder_;
+  bool detail_ = true;
 };
 
 }  // namespace gradsync

@@ -11,6 +11,7 @@ std::string signature(const CollectiveRecord& record) {
   if (record.op == OpType::kAllreduce) text += fmt::format(" ({})", to_string(record.reduce_op));
   if (record.op == OpType::kBroadcast) text += fmt::format(" (root {})", record.root);
   text += fmt::format(" of {} {} elements", record.elements, to_string(record.dtype));
+  if (!record.label_must_match) return text;
   const CollectiveLabel& label = record.label;
   if (label.step >= 0) text += fmt::format(", step {} (epoch {})", label.step, label.epoch);
   if (label.micro_step > 0) text += fmt::format(", micro step {}", label.micro_step);
@@ -24,6 +25,7 @@ bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b) {
   const bool same_data = a.op == b.op && a.elements == b.elements && a.dtype == b.dtype &&
                          (a.op != OpType::kAllreduce || a.reduce_op == b.reduce_op) &&
                          (a.op != OpType::kBroadcast || a.root == b.root);
+  if (!a.label_must_match || !b.label_must_match) return same_data;
   const CollectiveLabel& x = a.label;
   const CollectiveLabel& y = b.label;
   const bool same_step = x.step < 0 ? y.step < 0 : x.step == y.step && x.epoch == y.epoch;

@@ -8,8 +8,9 @@
 namespace gradsync {
 
 /// What must be equal on all ranks for their collectives to meet: operation, elements, dtype,
-/// reduction, root and label (epoch, step, micro step, bucket, purpose; neither phase nor call
-/// site, in which a rank that shadows others may differ). Backends compare it before data moves.
+/// reduction, root and (unless label_must_match is false) label (epoch, step, micro step, bucket,
+/// purpose; neither phase nor call site, in which a rank that shadows others may differ). Backends
+/// compare it before data moves.
 ///
 /// "allreduce (sum) of 1567208 float32 elements, step 2 (epoch 0), bucket 1 (gradients)"
 std::string signature(const CollectiveRecord& record);

@@ -1,5 +1,8 @@
 #include "engine/diagnosis/diagnosis.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "engine/core/rank_list.hpp"
@@ -13,12 +16,32 @@ namespace {
 using namespace diagnosis;
 
 constexpr Rule kRules[] = {
-    find_parameters_differ, find_uneven_shards, find_mismatch,    find_rank_died, find_error,
-    find_not_joined,        find_late_rank,     describe_unknown,
+    find_duplicate_device,
+    find_different_model,
+    find_group_creation,
+    find_not_joined,
+    find_uneven_shards,
+    find_out_of_step,
+    find_parameters_differ,
+    find_misuse,
+    find_rank_died,
+    find_error,
+    find_cycle,
+    find_left_loop,
+    find_slow_section,
+    find_stalled,
+    find_late_rank,
+    find_network,
+    describe_unknown,
+    find_buffers_differ,
+    find_not_a_number,
+    find_wrong_samples,
+    find_uneven_batches,
+    find_straggler,
 };
 
 /// What bears on every verdict: evidence that is missing, and findings that are not the cause.
-void add_common_notes(Diagnosis& found, const Digest& digest) {
+void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
   const std::vector<int> unknown = digest.with(Standing::kUnknown);
   if (!unknown.empty()) {
     found.notes.push_back(fmt::format(
@@ -30,13 +53,13 @@ void add_common_notes(Diagnosis& found, const Digest& digest) {
         fmt::format("{} of the reports are of ranks that this run of {} does not have; left out",
                     digest.foreign_ranks.size(), digest.ranks.size()));
   }
-  if (found.kind != "parameters_differ") {
+  if (answered != find_parameters_differ) {
     if (const auto difference = first_hash_difference(digest)) {
       found.notes.push_back(fmt::format("the parameters differ since step {}: {}", difference->step,
                                         difference->describe("has hash", "have hash")));
     }
   }
-  if (found.verdict != "desync") {
+  if (answered != find_out_of_step && found.verdict != "desync") {
     if (const auto mismatch = first_mismatch(digest)) {
       found.notes.push_back(fmt::format("collective #{} did not meet its like: {}",
                                         mismatch->record->sequence,
@@ -50,13 +73,13 @@ void add_common_notes(Diagnosis& found, const Digest& digest) {
 std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports,
                                   const Scenario& scenario) {
   const Digest digest = make_digest(reports, scenario);
-  if (digest.all_finished() && !first_hash_difference(digest)) return std::nullopt;
   std::optional<Diagnosis> found;
-  for (const Rule rule : kRules) {
+  const auto answered = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule rule) {
     found = rule(digest);
-    if (found) break;
-  }
-  add_common_notes(*found, digest);
+    return found.has_value();
+  });
+  if (!found) return std::nullopt;
+  add_common_notes(*found, digest, *answered);
   found->table = make_table(digest);
   return found;
 }

@@ -28,8 +28,12 @@ struct DiagnosisRow {
 /// Why a run did not complete. No sentence holds a time, an address or a process number, so equal
 /// failures give equal sentences in every world; times stand in the table alone.
 struct Diagnosis {
-  std::string verdict;     ///< "deadlock", "crash", "desync", "waiting"
+  /// "deadlock", "waiting" (slow, but alive), "crash", "desync" (ranks that were out of step, seen
+  /// before it did harm or when their parameters parted), "silent divergence" (nothing stopped, and
+  /// the training is wrong)
+  std::string verdict;
   std::string kind;        ///< "uneven_shards", "rank_died", "error", "mismatch", "unknown", ...
+  std::string catalog;     ///< its entry in docs/hangs.md, "K01"; empty where it has none
   std::vector<int> ranks;  ///< the root cause is there, ascending; empty where it is not known
   std::optional<std::int64_t> step;    ///< the first wrong one
   std::optional<std::int64_t> bucket;  ///< of the collective
@@ -38,12 +42,14 @@ struct Diagnosis {
   std::string fix;            ///< what to change in the scenario
   std::string first_cause;    ///< what went wrong first
   std::string first_symptom;  ///< what is seen first
+  std::vector<std::string> chain;         ///< who waits for whom, where several groups are involved
   std::vector<std::string> consequences;  ///< what followed from it on other ranks
   std::vector<std::string> notes;         ///< what is missing or was ruled out
   std::vector<DiagnosisRow> table;        ///< by first rank
 };
 
-/// From the ranks' reports to a verdict; nothing if every rank finished and all agree. Does not
+/// From the ranks' reports to a verdict; nothing if every rank finished, all agree and the training
+/// was what the scenario says. Does not
 /// know which world the reports come from: equal reports give equal text. Reports of some ranks may
 /// be missing, in any order, or without detail; what is missing is said in `notes`.
 std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports, const Scenario& scenario);

@@ -35,6 +35,7 @@ Json to_json(const Diagnosis& diagnosis) {
   return {
       {"verdict", diagnosis.verdict},
       {"kind", diagnosis.kind},
+      {"catalog", text_or_null(diagnosis.catalog)},
       {"ranks", diagnosis.ranks},
       {"step", or_null(diagnosis.step)},
       {"bucket", or_null(diagnosis.bucket)},
@@ -43,6 +44,7 @@ Json to_json(const Diagnosis& diagnosis) {
       {"fix", diagnosis.fix},
       {"first_cause", diagnosis.first_cause},
       {"first_symptom", diagnosis.first_symptom},
+      {"chain", diagnosis.chain},
       {"consequences", diagnosis.consequences},
       {"notes", diagnosis.notes},
       {"table", std::move(table)},

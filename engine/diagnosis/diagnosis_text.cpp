@@ -39,6 +39,7 @@ std::string entry(const char* name, const std::string& text) {
 
 std::string headline(const Diagnosis& diagnosis) {
   std::string text = fmt::format("{}: {}", diagnosis.verdict, diagnosis.kind);
+  if (!diagnosis.catalog.empty()) text += fmt::format(" ({})", diagnosis.catalog);
   if (!diagnosis.ranks.empty()) text += ", " + rank_list(diagnosis.ranks);
   if (diagnosis.step) text += fmt::format(", step {}", *diagnosis.step);
   if (diagnosis.bucket) text += fmt::format(", bucket {}", *diagnosis.bucket);
@@ -75,6 +76,7 @@ std::string format_text(const Diagnosis& diagnosis) {
   text += entry("cause", diagnosis.first_cause == diagnosis.because ? "" : diagnosis.first_cause);
   text +=
       entry("symptom", diagnosis.first_symptom == diagnosis.because ? "" : diagnosis.first_symptom);
+  for (const std::string& link : diagnosis.chain) text += entry("chain", link);
   text += entry("fix", diagnosis.fix);
   for (const std::string& consequence : diagnosis.consequences) text += entry("then", consequence);
   for (const std::string& note : diagnosis.notes) text += entry("note", note);

@@ -5,11 +5,13 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// A report that nobody filled in: the rank was killed, or has not begun.
+/// A report that nobody filled in: the rank was killed, or has not begun. That its launcher ended
+/// it when others had failed says nothing of it.
 bool is_blank(const RankReport& report) {
+  if (report.error_code && report.error_code != ErrorCode::kPeerFailed) return false;
   return report.state == RankState::kRunning && report.phase == Phase::kInit &&
          report.flight.empty() && report.collectives.empty() && report.steps.empty() &&
-         report.error.empty() && !report.error_code;
+         report.phases.empty();
 }
 
 bool is_of_others(ErrorCode code) {

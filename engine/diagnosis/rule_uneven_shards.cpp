@@ -37,6 +37,9 @@ std::vector<int> ranks_without(const std::vector<int>& ranks, std::size_t world)
 
 void explain(Diagnosis& diagnosis, const Digest& digest, const std::vector<Shard>& shards) {
   diagnosis.kind = "uneven_shards";
+  // A stream comes in shards as they are; what is cut from a data set can be shuffled.
+  const SamplerSpec& sampler = digest.scenario->sampler;
+  diagnosis.catalog = !sampler.shard_sizes.empty() && !sampler.shuffle ? "K02" : "K01";
   diagnosis.because = fmt::format("{} ran out of data before the others: {}",
                                   rank_list(diagnosis.ranks), describe_shards(digest, shards));
   diagnosis.fix = fix_for_shards(digest, shards);
@@ -74,29 +77,67 @@ std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard
   return diagnosis;
 }
 
+/// A rank that had no batch left went on to what comes after the epoch, and met the others' next
+/// step there.
+std::optional<Diagnosis> find_early_epoch_end(const Digest& digest,
+                                              const std::vector<Shard>& shards,
+                                              const Mismatch& mismatch) {
+  const std::int64_t step = std::max(mismatch.record->label.step, mismatch.odd->label.step);
+  const std::int64_t epoch = mismatch.record->label.epoch;
+  if (step < 0 || epoch < 0) return std::nullopt;
+  std::vector<int> early;
+  const CollectiveRecord* went_to = nullptr;
+  for (const RankView& view : digest.ranks) {
+    const Shard& shard = shards[static_cast<std::size_t>(view.rank)];
+    for (const CollectiveRecord* record : view.collectives) {
+      const bool here =
+          record->sequence == mismatch.record->sequence && record->group == mismatch.record->group;
+      if (!here || record->label.step >= step || !shard.known) continue;
+      if (shard.steps_per_epoch * (epoch + 1) > step) continue;
+      early.push_back(view.rank);
+      went_to = record;
+    }
+  }
+  if (early.empty()) return std::nullopt;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "desync";
+  diagnosis.ranks = early;
+  diagnosis.step = step;
+  diagnosis.collective = describe_collective(*went_to);
+  explain(diagnosis, digest, shards);
+  diagnosis.first_cause =
+      fmt::format("{} had no batch left for step {} and went on to {}{}", rank_list(early), step,
+                  describe_collective(*went_to),
+                  went_to->label.site.empty() ? "" : " at " + went_to->label.site);
+  diagnosis.first_symptom =
+      fmt::format("collective #{} is not the same on all ranks: {}", mismatch.record->sequence,
+                  mismatch.describe("issued", "issued"));
+  return diagnosis;
+}
+
 /// A backend that compares labels has stopped the run when a rank came with another epoch's step.
 std::optional<Diagnosis> find_epoch_mismatch(const Digest& digest,
                                              const std::vector<Shard>& shards) {
   const auto mismatch = first_mismatch(digest);
-  if (!mismatch || mismatch->record->label.epoch == mismatch->odd->label.epoch) {
-    return std::nullopt;
+  if (!mismatch) return std::nullopt;
+  if (mismatch->record->label.epoch == mismatch->odd->label.epoch) {
+    return find_early_epoch_end(digest, shards, *mismatch);
   }
   const std::int64_t epoch = std::min(mismatch->record->label.epoch, mismatch->odd->label.epoch);
+  // Also those that were stopped before they came to it.
+  const std::int64_t step = std::min(mismatch->record->label.step, mismatch->odd->label.step);
   std::vector<int> ahead;
   for (const RankView& view : digest.ranks) {
-    const bool went_on =
-        std::any_of(view.collectives.begin(), view.collectives.end(), [&](const auto* record) {
-          return record->sequence == mismatch->record->sequence &&
-                 record->group == mismatch->record->group && record->label.epoch > epoch;
-        });
-    if (went_on) ahead.push_back(view.rank);
+    const Shard& shard = shards[static_cast<std::size_t>(view.rank)];
+    if (shard.known && shard.steps_per_epoch * (epoch + 1) <= step) ahead.push_back(view.rank);
   }
+  if (ahead.empty()) return std::nullopt;
   const auto behind = ranks_without(ahead, digest.ranks.size());
 
   Diagnosis diagnosis;
   diagnosis.verdict = "desync";
   diagnosis.ranks = ahead;
-  diagnosis.step = mismatch->record->label.step;
+  diagnosis.step = step;
   if (mismatch->record->label.bucket >= 0) diagnosis.bucket = mismatch->record->label.bucket;
   diagnosis.collective = describe_collective(*mismatch->record);
   explain(diagnosis, digest, shards);

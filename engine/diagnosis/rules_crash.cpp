@@ -62,6 +62,7 @@ std::optional<Diagnosis> find_rank_died(const Digest& digest) {
   Diagnosis diagnosis;
   diagnosis.verdict = "crash";
   diagnosis.kind = "rank_died";
+  diagnosis.catalog = "K06";
   if (digest.first_failure == FirstFailure::kDeath) {
     const RankView& dead = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
     diagnosis.ranks = {dead.rank};
@@ -92,6 +93,13 @@ std::optional<Diagnosis> find_error(const Digest& digest) {
   Diagnosis diagnosis;
   diagnosis.verdict = "crash";
   diagnosis.kind = "error";
+  diagnosis.catalog = "K06";
+  if (report.error_code == ErrorCode::kDesync) {
+    // Found by a comparison of the engine's own, which says what is not the same.
+    diagnosis.verdict = "desync";
+    diagnosis.kind = "mismatch";
+    diagnosis.catalog = "";
+  }
   diagnosis.ranks = {digest.first_failed_rank};
   if (report.phase != Phase::kInit) diagnosis.step = report.steps_completed;
   diagnosis.because = report.error;

@@ -39,6 +39,32 @@ std::string standing_of(const RankView& view) {
                      view.report->steps_completed);
 }
 
+/// Where a rank was at a time, as far as its record of phases reaches back.
+const PhaseChange* phase_at(const RankReport& report, Seconds time) {
+  const PhaseChange* found = nullptr;
+  for (const PhaseChange& change : report.phases) {
+    if (change.since <= time) found = &change;
+  }
+  return found;
+}
+
+/// Phases in which a rank does work of its own, of any length; in the others a rank that does not
+/// come back is stuck.
+bool may_take_long(Phase phase) {
+  return phase == Phase::kInit || phase == Phase::kEvaluation || phase == Phase::kCheckpoint ||
+         phase == Phase::kUser;
+}
+
+/// Whether a phase comes after the step that has been counted already.
+bool after_step(Phase phase) {
+  return phase == Phase::kEvaluation || phase == Phase::kCheckpoint || phase == Phase::kUser ||
+         phase == Phase::kCheck;
+}
+
+std::string batches(std::int64_t count) {
+  return fmt::format("{} {}", count, count == 1 ? "batch" : "batches");
+}
+
 /// "rank 3 stood in data, step 4; ranks 4-5 finished after 7 of 10 steps"
 std::string describe_standings(const Digest& digest, const std::vector<int>& ranks) {
   std::vector<std::pair<std::string, std::vector<int>>> by_text;  // few texts, in order of ranks
@@ -59,27 +85,40 @@ std::string describe_standings(const Digest& digest, const std::vector<int>& ran
 
 }  // namespace
 
-std::optional<Diagnosis> find_not_joined(const Digest& digest) {
-  const std::vector<int> absent = digest.with(Standing::kUnknown);
-  if (digest.first_failure != FirstFailure::kTimeout || absent.empty()) return std::nullopt;
-  std::vector<int> waiting;
-  for (const RankView& view : digest.ranks) {
-    if (view.standing == Standing::kUnknown) continue;
-    if (view.report->phase != Phase::kInit || !view.collectives.empty()) return std::nullopt;
-    waiting.push_back(view.rank);
+std::optional<Diagnosis> find_left_loop(const Digest& digest) {
+  const auto frontier = find_frontier(digest);
+  if (!frontier) return std::nullopt;
+  std::vector<int> left;
+  std::string reason;
+  for (const int rank : frontier->missing) {
+    const RankView& view = digest.ranks[static_cast<std::size_t>(rank)];
+    if (view.report == nullptr) continue;
+    for (const RankEvent& event : view.report->events) {
+      if (event.kind == RankEventKind::kLeftLoop) reason = ": " + event.what;
+    }
+    const bool early = view.standing == Standing::kFinished &&
+                       view.report->steps_completed < view.report->steps_planned &&
+                       view.report->steps_completed <= frontier->record->label.step;
+    if (early) left.push_back(rank);
   }
+  if (left.empty()) return std::nullopt;
+  const RankReport& report = *digest.ranks[static_cast<std::size_t>(left.front())].report;
   Diagnosis diagnosis;
   diagnosis.verdict = "deadlock";
-  diagnosis.kind = "not_joined";
-  diagnosis.ranks = absent;
-  diagnosis.because = fmt::format("{} never joined the job", rank_list(absent));
-  diagnosis.first_cause = diagnosis.because;
-  diagnosis.first_symptom =
-      fmt::format("{} {} in the rendezvous", rank_list(waiting), verb(waiting, "waits", "wait"));
-  diagnosis.fix = fmt::format(
-      "start {} ranks, all with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and look at the "
-      "output of those that did not come",
-      digest.ranks.size());
+  diagnosis.kind = "left_loop";
+  diagnosis.catalog = "K07";
+  diagnosis.ranks = left;
+  place(diagnosis, *frontier->record);
+  diagnosis.step = report.steps_completed;
+  diagnosis.because =
+      fmt::format("{} left the training loop before step {} of {}, the others did not{}",
+                  rank_list(left), report.steps_completed, report.steps_planned, reason);
+  diagnosis.first_cause = "the decision to stop was not the same on all ranks";
+  diagnosis.first_symptom = fmt::format("{}; {} never {} it", describe(*frontier), rank_list(left),
+                                        verb(left, "enters", "enter"));
+  diagnosis.fix =
+      "reduce the decision (an all-reduce with max of the flag, or rank 0's by broadcast) before "
+      "anybody breaks";
   return diagnosis;
 }
 
@@ -100,6 +139,7 @@ std::optional<Diagnosis> find_late_rank(const Digest& digest) {
   Diagnosis diagnosis;
   diagnosis.verdict = "waiting";
   diagnosis.kind = "late_rank";
+  diagnosis.catalog = "K14";
   diagnosis.ranks = late;
   place(diagnosis, *first.pending);
   diagnosis.because =
@@ -115,7 +155,116 @@ std::optional<Diagnosis> find_late_rank(const Digest& digest) {
   return diagnosis;
 }
 
+std::optional<Diagnosis> find_slow_section(const Digest& digest) {
+  if (digest.first_failure != FirstFailure::kTimeout) return std::nullopt;
+  const RankView& first = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
+  const Seconds given_up = first.report->ended;
+  const CollectiveRecord* waited_in = first.pending;
+  std::vector<int> slow;
+  const PhaseChange* section = nullptr;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr || view.rank == first.rank) continue;
+    if (view.standing == Standing::kFinished) continue;
+    const bool arrived = view.pending != nullptr && view.pending->issued <= given_up;
+    if (arrived) continue;
+    const PhaseChange* then = phase_at(*view.report, given_up);
+    // It came later, or was ended while it was still at something that may take long.
+    const bool came_later = view.report->state != RankState::kRunning && view.pending != nullptr;
+    const bool still_there = view.standing == Standing::kRunning &&
+                             view.report->state == RankState::kRunning && then != nullptr &&
+                             may_take_long(then->phase);
+    const bool own_work =
+        then != nullptr && then->phase != Phase::kShutdown && (came_later || still_there);
+    if (!own_work) continue;
+    if (section == nullptr) section = then;
+    slow.push_back(view.rank);
+  }
+  if (slow.empty() || waited_in == nullptr) return std::nullopt;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "waiting";
+  diagnosis.kind = "slow_section";
+  diagnosis.catalog = "K14";
+  diagnosis.ranks = slow;
+  place(diagnosis, *waited_in);
+  diagnosis.step = std::max<std::int64_t>(section->step - (after_step(section->phase) ? 1 : 0), 0);
+  const Seconds timeout = digest.scenario->timeout;
+  diagnosis.because = fmt::format(
+      "{} {} alive and in {} when the others gave up after {}: slow, not stuck", rank_list(slow),
+      verb(slow, "was", "were"), to_string(section->phase), format_duration(timeout));
+  diagnosis.first_cause = fmt::format("{} took longer than the timeout for {}", rank_list(slow),
+                                      to_string(section->phase));
+  diagnosis.first_symptom =
+      fmt::format("rank {} waits in {}", first.rank, describe_collective(*waited_in));
+  diagnosis.fix = fmt::format(
+      "raise timeout above what {} takes, move that work off the critical path (all ranks in "
+      "parallel, or a thread), or give it a group with a longer timeout",
+      to_string(section->phase));
+  return diagnosis;
+}
+
+std::optional<Diagnosis> find_stalled(const Digest& digest) {
+  const auto frontier = find_frontier(digest);
+  if (!frontier) return std::nullopt;
+  std::vector<int> stalled;
+  for (const int rank : frontier->missing) {
+    const RankView& view = digest.ranks[static_cast<std::size_t>(rank)];
+    if (view.standing == Standing::kRunning) stalled.push_back(rank);
+  }
+  if (stalled.empty()) return std::nullopt;
+  const RankReport& report = *digest.ranks[static_cast<std::size_t>(stalled.front())].report;
+  const bool loads = report.phase == Phase::kData;
+  const bool computes = report.phase == Phase::kForward || report.phase == Phase::kBackward ||
+                        report.phase == Phase::kOptimizer;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "deadlock";
+  diagnosis.kind = loads ? "stalled_loader" : computes ? "stalled_compute" : "stalled_rank";
+  diagnosis.catalog = loads ? "K19" : computes ? "K16" : "";
+  diagnosis.ranks = stalled;
+  place(diagnosis, *frontier->record);
+  diagnosis.step = report.steps_completed;
+  diagnosis.because = fmt::format(
+      "{} {} not come back from {} in step {} and entered no collective since ({} drawn)",
+      rank_list(stalled), verb(stalled, "has", "have"), to_string(report.phase),
+      report.steps_completed, batches(report.batches_drawn));
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom = fmt::format("{}; {} never {} it", describe(*frontier),
+                                        rank_list(stalled), verb(stalled, "enters", "enter"));
+  diagnosis.fix =
+      loads ? "look at that rank's loader: workers that were forked while a lock was held, a file "
+              "system that does not answer; num_workers 0 shows whether it is the workers"
+            : "look at that rank's device and library: a kernel that does not return, a lost "
+              "completion; the program's logic is the same on all ranks up to here";
+  return diagnosis;
+}
+
+std::optional<Diagnosis> find_network(const Digest& digest) {
+  const auto frontier = find_frontier(digest);
+  if (!frontier || !frontier->missing.empty()) return std::nullopt;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "deadlock";
+  diagnosis.kind = "network";
+  diagnosis.catalog = "K16";
+  place(diagnosis, *frontier->record);
+  diagnosis.because =
+      "all ranks are inside the same collective, so none of them took a wrong turn: the network or "
+      "the backend does not deliver, or the collective takes longer than the timeout";
+  diagnosis.first_cause = "outside the ranks";
+  diagnosis.first_symptom = describe(*frontier);
+  diagnosis.fix = "look at links and hosts, and at what the timeout allows for this size";
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr) continue;
+    for (const std::string& line : view.report->world) {
+      if (std::find(diagnosis.notes.begin(), diagnosis.notes.end(), line) ==
+          diagnosis.notes.end()) {
+        diagnosis.notes.push_back(line);
+      }
+    }
+  }
+  return diagnosis;
+}
+
 std::optional<Diagnosis> describe_unknown(const Digest& digest) {
+  if (digest.all_finished()) return std::nullopt;
   Diagnosis diagnosis;
   diagnosis.kind = "unknown";
   diagnosis.verdict = "deadlock";
@@ -139,15 +288,6 @@ std::optional<Diagnosis> describe_unknown(const Digest& digest) {
   place(diagnosis, *frontier->record);
   diagnosis.first_symptom = describe(*frontier);
   diagnosis.ranks = frontier->missing;
-  if (frontier->missing.empty()) {
-    diagnosis.because =
-        "all ranks are inside the same collective, so none of them took a wrong turn: the network "
-        "or "
-        "the backend does not deliver, or the collective takes longer than the timeout";
-    diagnosis.first_cause = "outside the ranks";
-    diagnosis.fix = "look at links and hosts, and at what the timeout allows for this size";
-    return diagnosis;
-  }
   diagnosis.because = fmt::format(
       "{} {} not entered the collective in which the others wait: {}", rank_list(frontier->missing),
       verb(frontier->missing, "has", "have"), describe_standings(digest, frontier->missing));

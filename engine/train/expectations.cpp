@@ -73,14 +73,43 @@ void check_loss(Checker& checker, const ExpectSpec& expect) {
   }
 }
 
+/// A text of the diagnosis that has to be equal.
+void check_word(Checker& checker, const char* what, const std::optional<std::string>& expected,
+                std::string Diagnosis::*member) {
+  if (!expected) return;
+  const auto found = [&](const RunResult& run) {
+    return run.diagnosis ? (*run.diagnosis).*member : std::string("none");
+  };
+  checker.hold(what, *expected, found,
+               [&](const RunResult& run) { return found(run) == *expected; });
+}
+
 void check_diagnosis(Checker& checker, const ExpectSpec& expect) {
-  if (expect.diagnosis_kind) {
-    const auto kind = [](const RunResult& run) {
-      return run.diagnosis ? run.diagnosis->kind : std::string("none");
-    };
-    checker.hold("/expect/diagnosis/kind", *expect.diagnosis_kind, kind,
-                 [&](const RunResult& run) { return kind(run) == *expect.diagnosis_kind; });
+  check_word(checker, "/expect/diagnosis/verdict", expect.diagnosis_verdict, &Diagnosis::verdict);
+  check_word(checker, "/expect/diagnosis/catalog", expect.diagnosis_catalog, &Diagnosis::catalog);
+  if (expect.diagnosis_step) {
+    checker.hold(
+        "/expect/diagnosis/step", fmt::format("{}", *expect.diagnosis_step),
+        [](const RunResult& run) {
+          return run.diagnosis && run.diagnosis->step ? fmt::format("{}", *run.diagnosis->step)
+                                                      : std::string("none");
+        },
+        [&](const RunResult& run) {
+          return run.diagnosis && run.diagnosis->step == *expect.diagnosis_step;
+        });
   }
+  if (expect.diagnosis_collective) {
+    checker.hold(
+        "/expect/diagnosis/collective", *expect.diagnosis_collective,
+        [](const RunResult& run) {
+          return run.diagnosis ? run.diagnosis->collective : std::string("none");
+        },
+        [&](const RunResult& run) {
+          return run.diagnosis &&
+                 run.diagnosis->collective.find(*expect.diagnosis_collective) != std::string::npos;
+        });
+  }
+  check_word(checker, "/expect/diagnosis/kind", expect.diagnosis_kind, &Diagnosis::kind);
   if (!expect.diagnosis_ranks.empty()) {
     std::vector<int> ranks(expect.diagnosis_ranks.begin(), expect.diagnosis_ranks.end());
     std::sort(ranks.begin(), ranks.end());

@@ -1,11 +1,14 @@
 #include "engine/train/factories.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "engine/core/error.hpp"
 #include "engine/ddp/comm_hooks.hpp"
 #include "engine/models/replay.hpp"
 #include "engine/models/transformer.hpp"
 #include "engine/optim/adamw.hpp"
 #include "engine/optim/sgd.hpp"
+#include "engine/train/parameter_hash.hpp"
 
 namespace gradsync {
 namespace {
@@ -22,6 +25,15 @@ std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
   throw Error(ErrorCode::kInternal, "unknown kind of data set");
 }
 
+/// Without what may differ between runs that do the same.
+std::string hash_configuration(const Scenario& scenario) {
+  nlohmann::ordered_json json = to_json(scenario);
+  for (const char* key : {"name", "description", "backend", "output", "expect", "faults"}) {
+    json.erase(key);
+  }
+  return hash_text(json.dump()).hex();
+}
+
 }  // namespace
 
 std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario) {
@@ -31,6 +43,7 @@ std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario) {
     inputs->profile =
         std::make_shared<const ModelProfile>(load_profile(scenario.model.replay.profile));
   }
+  inputs->config_hash = hash_configuration(scenario);
   return inputs;
 }
 

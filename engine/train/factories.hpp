@@ -22,6 +22,7 @@ namespace gradsync {
 struct RunInputs {
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const ModelProfile> profile;  ///< of a replayed model; else null
+  std::string config_hash;  ///< of what in the scenario decides what the ranks do
 };
 
 /// Throws ConfigError for a file that is missing or wrong.

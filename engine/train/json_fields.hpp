@@ -57,6 +57,12 @@ class JsonFields {
       out.push_back(element.get<std::string>());
     }
   }
+  template <typename Integer>
+  requires std::is_integral_v<Integer>
+  void get(const char* key, std::vector<Integer>& out) const {
+    out.clear();
+    for (const auto& element : array(key)) out.push_back(integer<Integer>(element, path_of(key)));
+  }
   template <typename Value>
   void get(const char* key, std::map<std::string, Value>& out) const {
     out.clear();
@@ -75,16 +81,17 @@ class JsonFields {
   void get(const char* key, Seconds& out) const { out = Seconds{number(at(key), path_of(key))}; }
   template <typename Integer>
   requires std::is_integral_v<Integer>
-  void get(const char* key, Integer& out) const {
-    const auto& value = at(key);
+  void get(const char* key, Integer& out) const { out = integer<Integer>(at(key), path_of(key)); }
+  template <typename Integer>
+  static Integer integer(const nlohmann::ordered_json& value, const std::string& path) {
     const bool fits = value.is_number_integer() &&
                       (value.is_number_unsigned()
                            ? value.get<std::uint64_t>() <=
                                  static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())
                            : value.get<std::int64_t>() >= std::numeric_limits<Integer>::min() &&
                                  value.get<std::int64_t>() <= std::numeric_limits<Integer>::max());
-    if (!fits) fail(path_of(key), "an integer", value);
-    out = value.get<Integer>();
+    if (!fits) fail(path, "an integer", value);
+    return value.get<Integer>();
   }
   /// Null is an absent value.
   template <typename T>

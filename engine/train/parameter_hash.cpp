@@ -22,6 +22,15 @@ Hash128 canonical(XXH128_hash_t hash) {
   return result;
 }
 
+/// A tensor's bytes where the processor can read them; `host` holds them for other devices.
+std::span<const std::byte> bytes_of(const Tensor& tensor, std::vector<std::byte>& host) {
+  const auto size = static_cast<std::size_t>(tensor.nbytes());
+  if (tensor.device().type() == DeviceType::kCpu) return {tensor.data(), size};
+  host.resize(size);
+  tensor.device().copy_to_host(host, tensor);
+  return host;
+}
+
 }  // namespace
 
 std::string Hash128::hex() const {
@@ -39,22 +48,30 @@ std::optional<Hash128> hash_parameters(std::span<const ParameterPtr> parameters)
   XXH3_128bits_reset(state.get());
   std::vector<std::byte> host;
   for (const ParameterPtr& parameter : parameters) {
-    const Tensor& data = parameter->data;
-    if (data.is_meta()) return std::nullopt;
-    const auto size = static_cast<std::size_t>(data.nbytes());
-    const std::byte* bytes = data.data();
-    if (data.device().type() != DeviceType::kCpu) {
-      host.resize(size);
-      data.device().copy_to_host(host, data);
-      bytes = host.data();
-    }
-    XXH3_128bits_update(state.get(), bytes, size);
+    if (parameter->data.is_meta()) return std::nullopt;
+    const std::span<const std::byte> bytes = bytes_of(parameter->data, host);
+    XXH3_128bits_update(state.get(), bytes.data(), bytes.size());
   }
   return canonical(XXH3_128bits_digest(state.get()));
 }
 
 Hash128 hash_indices(std::span<const std::int64_t> indices) {
   return canonical(XXH3_128bits(indices.data(), indices.size_bytes()));
+}
+
+Hash128 hash_text(std::string_view text) {
+  return canonical(XXH3_128bits(text.data(), text.size()));
+}
+
+std::vector<std::uint32_t> checksum(std::span<const Tensor> tensors) {
+  std::vector<std::uint32_t> sums;
+  std::vector<std::byte> host;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.is_meta()) return {};
+    const std::span<const std::byte> bytes = bytes_of(tensor, host);
+    sums.push_back(static_cast<std::uint32_t>(XXH3_64bits(bytes.data(), bytes.size())));
+  }
+  return sums;
 }
 
 }  // namespace gradsync

@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/autograd/parameter.hpp"
 
@@ -24,5 +26,11 @@ std::optional<Hash128> hash_parameters(std::span<const ParameterPtr> parameters)
 
 /// XXH3-128 of the numbers as int64, little endian.
 Hash128 hash_indices(std::span<const std::int64_t> indices);
+
+/// XXH3-128 of the text.
+Hash128 hash_text(std::string_view text);
+
+/// The lower 32 bits of XXH3-64 of each tensor's bytes; empty if one is on the meta device.
+std::vector<std::uint32_t> checksum(std::span<const Tensor> tensors);
 
 }  // namespace gradsync

@@ -1,16 +1,21 @@
 #include "engine/train/rank_main.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "engine/comm/comm_error.hpp"
 #include "engine/ddp/distributed_data_parallel.hpp"
+#include "engine/ddp/replica_check.hpp"
+#include "engine/faults/fault_injector.hpp"
+#include "engine/faults/slowed_clock.hpp"
 #include "engine/optim/clip_grad_norm.hpp"
-#include "engine/train/collective_collector.hpp"
+#include "engine/train/device_check.hpp"
 #include "engine/train/hash_check.hpp"
 #include "engine/train/parameter_hash.hpp"
+#include "engine/train/report_keeper.hpp"
 #include "engine/train/shard_plan.hpp"
 
 namespace gradsync {
@@ -22,57 +27,6 @@ constexpr double kClipFlops = 3;
 constexpr double kAdamWFlops = 14;
 constexpr double kSgdFlops = 6;
 
-/// Keeps the report true while the rank runs, and completes it when the rank is left, be it by an
-/// exception of the simulator that ends a blocked actor.
-class ReportKeeper {
- public:
-  ReportKeeper(RankReport& report, const RankWorld& world, const Scenario& scenario)
-      : report_(report), clock_(*world.clock), recorder_(world.process_group->flight_recorder()) {
-    report_.rank = world.process_group->rank();
-    report_.world_size = world.process_group->size();
-    if (report_.rank < scenario.output.detail_ranks) collector_.emplace(recorder_);
-    enter(Phase::kInit);
-  }
-  ~ReportKeeper() {
-    if (report_.state == RankState::kRunning) report_.ended = clock_.now();
-    try {
-      report_.flight = recorder_.snapshot();
-      if (collector_) report_.collectives = collector_->records();
-    } catch (const std::bad_alloc&) {
-      // Out of memory while a rank is ending: the rest of the report is worth more than nothing.
-    }
-  }
-  ReportKeeper(const ReportKeeper&) = delete;
-  ReportKeeper& operator=(const ReportKeeper&) = delete;
-
-  void enter(Phase phase) {
-    report_.phase = phase;
-    report_.phase_since = clock_.now();
-  }
-
-  void finished() {
-    report_.state = RankState::kFinished;
-    report_.ended = clock_.now();
-  }
-
-  void failed(ErrorCode code, const std::string& what) {
-    report_.state = RankState::kFailed;
-    report_.ended = clock_.now();
-    error(code, what);
-  }
-
-  void error(ErrorCode code, const std::string& what) {
-    report_.error_code = code;
-    report_.error = what;
-  }
-
- private:
-  RankReport& report_;
-  Clock& clock_;
-  FlightRecorder& recorder_;
-  std::optional<CollectiveCollector> collector_;
-};
-
 /// The training loop of one rank.
 class Training {
  public:
@@ -80,20 +34,28 @@ class Training {
            ReportKeeper& keeper)
       : scenario_(scenario),
         group_(*world.process_group),
-        clock_(*world.clock),
+        faults_(scenario.faults, seams(world)),
+        slowed_clock_(*world.clock, slow_factor()),
+        clock_(slowed_clock_),
         device_(*world.device),
         on_step_(world.on_step),
         report_(report),
         keeper_(keeper),
         inputs_(world.inputs ? world.inputs : load_inputs(scenario)),
+        sampler_options_(faults_.sampler_options(sampler_options(scenario.sampler))),
         loader_(*inputs_->dataset,
-                DistributedSampler(inputs_->dataset->size(), group_.size(), group_.rank(),
-                                   sampler_options(scenario.sampler)),
+                DistributedSampler(inputs_->dataset->size(), group_.size(),
+                                   faults_.sampler_rank(group_.rank()), sampler_options_),
                 scenario.train.batch_size, device_),
         model_(make_model(scenario, *inputs_, group_.rank(), group_.size(), device_)),
         graph_(clock_) {
     describe_plan();
-    ddp_.emplace(*model_, group_, ddp_options(scenario.ddp));
+    if (faults_present(FaultKind::kDevice)) claim_device();
+    faults_.happen(FaultPoint::kInit, {});
+    ddp_model_ = faults_.model_for_ddp(*model_);
+    describe_tensors();
+    ddp_.emplace(*ddp_model_, group_, ddp_options(scenario.ddp));
+    faults_.watch_gradients(*model_);
     register_comm_hook(*ddp_, scenario.ddp);
     optimizer_ = make_optimizer(scenario.optimizer, model_->parameters());
     lr_schedule_ = lr_schedule(scenario.optimizer.lr_schedule);
@@ -101,57 +63,159 @@ class Training {
   }
 
   void run() {
-    for (std::int64_t epoch = 0; epoch < scenario_.train.epochs; ++epoch) {
-      loader_.start_epoch(scenario_.sampler.set_epoch ? epoch : 0);
+    std::int64_t batches_to_skip = faults_.first_step() * scenario_.train.accumulate_steps;
+    for (std::int64_t epoch = 0; epoch < scenario_.train.epochs && !left_loop_; ++epoch) {
+      loader_.start_epoch(faults_.sets_epoch(scenario_.sampler.set_epoch) ? epoch : 0);
+      for (; batches_to_skip > 0 && loader_.batches_left() > 0; --batches_to_skip) loader_.next();
       Join join(*ddp_, join_options(scenario_.ddp.join));
       while (report_.steps_completed < report_.steps_planned) {
-        if (!step(epoch)) break;
+        if (leaves_loop() || !step(epoch)) break;
       }
       if (scenario_.ddp.join.enable) keeper_.enter(Phase::kJoin);
       join.finish();
+      if (!left_loop_) happen_outside_steps(FaultPoint::kEpochEnd, epoch);
     }
+    happen_outside_steps(FaultPoint::kTrainingEnd, scenario_.train.epochs - 1);
     keep_logging_data();
     if (const auto hash = hash_parameters(model_->parameters())) {
-      report_.final_parameter_hash = hash->hex();
+      keeper_.update([&](RankReport& report) { report.final_parameter_hash = hash->hex(); });
     }
   }
 
  private:
+  /// What the faults need of this rank.
+  FaultInjector::Rank seams(const RankWorld& world) {
+    FaultInjector::Rank rank;
+    rank.group = world.process_group;
+    rank.clock = world.clock;
+    rank.device = world.device;
+    rank.enter = [this](Phase phase) { keeper_.enter(phase); };
+    rank.evaluate = [this](bool through_ddp) { evaluate(through_ddp); };
+    rank.end_process = world.end_process;
+    return rank;
+  }
+
+  double slow_factor() const {
+    const FaultSpec* slow = faults_.find(FaultKind::kSlow);
+    return slow != nullptr ? slow->factor : 1;
+  }
+
+  /// On any rank: what all ranks have to do together where one has this fault.
+  bool faults_present(FaultKind kind) const {
+    return std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
+                       [&](const FaultSpec& fault) { return fault.kind == kind; });
+  }
+
+  void claim_device() {
+    const FaultSpec* fault = faults_.find(FaultKind::kDevice);
+    const std::int64_t claimed = fault != nullptr ? fault->device : group_.rank();
+    keeper_.update([&](RankReport& report) { report.device_claimed = claimed; });
+    check_devices(group_, device_, claimed);
+  }
+
+  void happen_outside_steps(FaultPoint point, std::int64_t epoch) {
+    if (faults_.empty()) return;
+    keeper_.enter(Phase::kUser);
+    faults_.happen(point, {epoch, report_.steps_completed - 1, 0});
+  }
+
+  bool leaves_loop() {
+    const FaultSpec* fault = faults_.leaves_loop(report_.steps_completed);
+    if (fault == nullptr) return false;
+    left_loop_ = true;
+    keeper_.note(RankEventKind::kLeftLoop, fault->message);
+    return true;
+  }
+
+  void evaluate(bool through_ddp) {
+    const NoGradGuard no_grad(graph_);
+    if (through_ddp) {
+      ddp_->forward(last_batch_, graph_);
+    } else {
+      ddp_model_->forward(last_batch_, graph_);
+    }
+  }
+
   void describe_plan() {
     const ShardPlan plan =
         plan_shard(scenario_, inputs_->dataset->size(), group_.rank(), group_.size());
-    report_.dataset_samples = inputs_->dataset->size();
-    report_.samples_planned = plan.samples;
-    report_.steps_planned = plan.steps;
-    for (const ParameterPtr& parameter : model_->parameters()) {
-      is_meta_ = parameter->data.is_meta();
-      ++report_.parameter_tensors;
-      report_.parameter_count += parameter->data.numel();
-      report_.parameter_bytes += parameter->data.nbytes();
+    const std::int64_t first = faults_.first_step();
+    keeper_.update([&](RankReport& report) {
+      report.dataset_samples = inputs_->dataset->size();
+      report.samples_planned = plan.samples;
+      report.steps_planned = plan.steps;
+      report.steps_completed = first;
+      report.first_step = first;
+      for (const ParameterPtr& parameter : model_->parameters()) {
+        is_meta_ = parameter->data.is_meta();
+        ++report.parameter_tensors;
+        report.parameter_count += parameter->data.numel();
+        report.parameter_bytes += parameter->data.nbytes();
+      }
+      report.config_hash =
+          hash_text(fmt::format("{} {} {} {}", inputs_->config_hash, sampler_options_.seed,
+                                faults_.sets_epoch(scenario_.sampler.set_epoch), first))
+              .hex();
+    });
+  }
+
+  /// What DDP is about to be shown, for the ranks that are reported in detail; and the tensors that
+  /// are summed up after a step: those that are trained, under the names that DDP knows.
+  void describe_tensors() {
+    std::vector<std::string> lines;
+    for (const ParameterPtr& shown : ddp_model_->parameters()) {
+      lines.push_back(describe_tensor("parameter", shown->name(), shown->data));
+      const auto trained =
+          std::find_if(model_->parameters().begin(), model_->parameters().end(),
+                       [&](const ParameterPtr& p) { return p->name() == shown->name(); });
+      tensors_.push_back(trained == model_->parameters().end() ? shown->data : (*trained)->data);
     }
+    for (const BufferPtr& buffer : ddp_model_->buffers()) {
+      lines.push_back(describe_tensor("buffer", buffer->name, buffer->data));
+      tensors_.push_back(buffer->data);
+    }
+    if (report_.rank >= scenario_.output.detail_ranks) return;
+    keeper_.update([&](RankReport& report) {
+      report.tensors = std::move(lines);
+      report.buffer_count = std::ssize(ddp_model_->buffers());
+    });
   }
 
   /// Texts of some KB: kept for the ranks that are reported in detail.
   void keep_logging_data() {
-    if (report_.rank < scenario_.output.detail_ranks) {
-      report_.ddp_logging = ddp_->logging_data();
-    }
+    if (report_.rank >= scenario_.output.detail_ranks) return;
+    keeper_.update([&](RankReport& report) { report.ddp_logging = ddp_->logging_data(); });
   }
 
   void describe_buckets() {
     keep_logging_data();
-    report_.comm_hook = ddp_->comm_hook();
-    report_.rebuilt_buckets = ddp_->has_rebuilt_buckets();
-    report_.buckets.clear();
-    for (BucketInfo& bucket : ddp_->buckets()) {
-      report_.buckets.push_back(
-          {bucket.index, bucket.bytes, bucket.elements, std::move(bucket.parameters)});
+    keeper_.update([&](RankReport& report) {
+      report.comm_hook = ddp_->comm_hook();
+      report.rebuilt_buckets = ddp_->has_rebuilt_buckets();
+      report.buckets.clear();
+      for (BucketInfo& bucket : ddp_->buckets()) {
+        report.buckets.push_back(
+            {bucket.index, bucket.bytes, bucket.elements, std::move(bucket.parameters)});
+      }
+    });
+  }
+
+  /// One turn of the loop; false at the end of the epoch.
+  bool step(std::int64_t epoch) {
+    std::string reason;
+    try {
+      return train_step(epoch);
+    } catch (const InterruptedStep& interrupted) {
+      reason = interrupted.reason;
     }
+    keeper_.note(RankEventKind::kSkipped, reason);
+    keeper_.update([](RankReport& report) { ++report.steps_completed; });
+    return true;
   }
 
   /// One optimizer step, over one batch or several (gradient accumulation); false at the end of the
   /// epoch.
-  bool step(std::int64_t epoch) {
+  bool train_step(std::int64_t epoch) {
     StepRecord record;
     record.epoch = epoch;
     record.step = report_.steps_completed;
@@ -160,23 +224,39 @@ class Training {
     const std::int64_t batches = std::min(scenario_.train.accumulate_steps, loader_.batches_left());
     if (batches == 0) return false;
     optimizer_->zero_grad();
+    record.batches = batches;
+    record.reductions = 0;
+    record.loss_scale = faults_.loss_scale(record.step);
+    if (!faults_.empty()) {
+      graph_.leave_out(faults_.unused_parameters(*model_, record.step));
+    }
 
     Seconds data{0};
     Seconds forward{0};
     std::vector<std::int64_t> sample_indices;
     for (std::int64_t micro_step = 0; micro_step < batches; ++micro_step) {
+      const FaultInjector::Position position{epoch, record.step, micro_step};
       const Seconds begin = clock_.now();
       keeper_.enter(Phase::kData);
+      faults_.happen(FaultPoint::kData, position);
       Batch batch = *loader_.next();
       batch.global_step = record.step;
+      keeper_.add_samples(epoch, batch.sample_indices);
       sample_indices.insert(sample_indices.end(), batch.sample_indices.begin(),
                             batch.sample_indices.end());
       const Seconds drawn = clock_.now();
 
       keeper_.enter(Phase::kForward);
+      faults_.happen(FaultPoint::kForward, position);
       ddp_->set_position(epoch, record.step, micro_step);
+      const bool local = scenario_.train.no_sync && micro_step + 1 < batches;
       std::optional<NoSyncGuard> no_sync;
-      if (scenario_.train.no_sync && micro_step + 1 < batches) no_sync.emplace(*ddp_);
+      record.last_batch_reduced = !faults_.stays_local(position, local);
+      if (record.last_batch_reduced) {
+        ++record.reductions;
+      } else {
+        no_sync.emplace(*ddp_);
+      }
       const std::vector<Variable> outputs = ddp_->forward(batch, graph_);
       const Seconds computed = clock_.now();
       if (ddp_->has_rebuilt_buckets() != report_.rebuilt_buckets) describe_buckets();
@@ -187,8 +267,11 @@ class Training {
       // of the pass waits for all of them: when backward returns every gradient is the mean over
       // the ranks.
       keeper_.enter(Phase::kBackward);
-      backward(outputs.front(), batches);
-      add_loss(record, outputs.front().data, batches);
+      faults_.happen(FaultPoint::kBackward, position);
+      faults_.arm(position);
+      backward(outputs.front(), record);
+      add_loss(record, outputs.front().data);
+      if (!faults_.empty()) last_batch_ = std::move(batch);
     }
     record.samples = std::ssize(sample_indices);
     record.sample_hash = hash_indices(sample_indices).hex();
@@ -200,22 +283,27 @@ class Training {
     record.comm_begin = times.backward_comm_start;
     record.comm_end = times.backward_comm_end;
 
-    report_.warnings = ddp_->warnings();
+    keeper_.update([&](RankReport& report) { report.warnings = ddp_->warnings(); });
 
     keeper_.enter(Phase::kOptimizer);
+    faults_.happen(FaultPoint::kOptimizer, {epoch, record.step, 0});
     update(record);
-    ++report_.steps_completed;
+    keeper_.update([](RankReport& report) { ++report.steps_completed; });
 
     keeper_.enter(Phase::kCheck);
     const auto hash = hash_after(record.step);
-    if (hash) record.parameter_hash = hash->hex();
+    if (hash) {
+      record.parameter_hash = hash->hex();
+      record.checksums = checksum(tensors_);
+    }
     record.end = clock_.now();
-    report_.steps.push_back(record);
+    keeper_.add_step(record);
     if (hash && scenario_.train.check_hashes && hash_due(record.step)) {
       check_equal_hashes(group_, device_, *hash, epoch, record.step);
-      report_.steps.back().end = clock_.now();
+      keeper_.update([&](RankReport& report) { report.steps.back().end = clock_.now(); });
     }
     if (on_step_) on_step_(report_.steps.back());
+    faults_.happen_after_step({epoch, record.step, 0});
     return true;
   }
 
@@ -227,15 +315,20 @@ class Training {
     const Seconds replayed = model_->replayed_optimizer_time();
     const bool computed = scenario_.model.kind == ModelSpec::Kind::kTransformer;
     const auto elements = static_cast<double>(report_.parameter_count);
+    if (record.loss_scale != 1) scale_gradients(1 / record.loss_scale);
     if (scenario_.train.clip_grad_norm && !is_meta_) {
-      record.grad_norm =
-          clip_grad_norm(parameters, *scenario_.train.clip_grad_norm,
-                         scenario_.train.clip_norm_type, scenario_.train.error_if_nonfinite);
+      const FaultSpec* own_clip = faults_.find(FaultKind::kClip, record.step);
+      const double limit = own_clip != nullptr ? own_clip->value : *scenario_.train.clip_grad_norm;
+      record.grad_norm = clip_grad_norm(parameters, limit, scenario_.train.clip_norm_type,
+                                        scenario_.train.error_if_nonfinite);
+      constexpr double kEpsilon = 1e-6;  // clip_grad_norm's
+      record.clip_coefficient = std::min(1.0, limit / (*record.grad_norm + kEpsilon));
       if (computed) clock_.charge_flops(kClipFlops * elements);
     }
     record.clip_end = clock_.now();
-    optimizer_->set_learning_rate(
-        scheduled_lr(lr_schedule_, scenario_.optimizer.lr, report_.steps_completed));
+    const FaultSpec* own_rate = faults_.find(FaultKind::kLearningRate, record.step);
+    optimizer_->set_learning_rate(scheduled_lr(
+        lr_schedule_, own_rate != nullptr ? own_rate->value : scenario_.optimizer.lr, record.step));
     record.learning_rate = optimizer_->learning_rate();
     // On meta tensors there is nothing to update, and the optimizer's state would be nothing but
     // shapes: 150 MB of them for a thousand ranks of BERT.
@@ -250,23 +343,36 @@ class Training {
   }
 
   /// The step's loss is the mean over its batches, and so its gradient is.
-  void backward(const Variable& loss, std::int64_t batches) {
-    if (batches == 1) {
+  void backward(const Variable& loss, const StepRecord& record) {
+    const bool is_nan = faults_.find(FaultKind::kNan, record.step) != nullptr;
+    if (record.batches == 1 && record.loss_scale == 1 && !is_nan) {
       graph_.backward(loss);
       return;
     }
+    const double scale = record.loss_scale / static_cast<double>(record.batches);
     Tensor share = loss.data.empty_like();
-    share.device().fill(share, 1.0 / static_cast<double>(batches));
+    share.device().fill(share, is_nan ? std::numeric_limits<double>::quiet_NaN() : scale);
     graph_.backward({loss}, {std::move(share)});
   }
 
-  static void add_loss(StepRecord& record, const Tensor& loss, std::int64_t batches) {
+  void add_loss(StepRecord& record, const Tensor& loss) const {
     if (loss.is_meta()) return;
     const Tensor host = Tensor::empty({}, loss.dtype(), cpu_device());
     loss.device().copy_to_host({host.data(), static_cast<std::size_t>(host.nbytes())}, loss);
     Tensor wide = Tensor::empty({}, DType::kFloat64, cpu_device());
     cpu_device().cast(wide, host);
-    record.loss = record.loss.value_or(0) + wide.span<double>()[0] / static_cast<double>(batches);
+    double value = wide.span<double>()[0];
+    if (faults_.find(FaultKind::kNan, record.step) != nullptr) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    }
+    record.loss = record.loss.value_or(0) + value / static_cast<double>(record.batches);
+  }
+
+  void scale_gradients(double factor) {
+    for (const ParameterPtr& parameter : model_->parameters()) {
+      Tensor& grad = parameter->grad;
+      if (grad.defined()) grad.device().scale(grad, grad, factor);
+    }
   }
 
   bool hash_due(std::int64_t step) const {
@@ -282,19 +388,26 @@ class Training {
 
   const Scenario& scenario_;
   ProcessGroup& group_;
+  FaultInjector faults_;
+  SlowedClock slowed_clock_;
   Clock& clock_;
   Device& device_;
   const std::function<void(const StepRecord&)>& on_step_;
   RankReport& report_;
   ReportKeeper& keeper_;
   std::shared_ptr<const RunInputs> inputs_;
+  const SamplerOptions sampler_options_;
   DataLoader loader_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Model> ddp_model_;  // the model as DDP is shown it
   Graph graph_;
   std::optional<DistributedDataParallel> ddp_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_schedule_;
   bool is_meta_ = false;
+  bool left_loop_ = false;
+  Batch last_batch_;             // for an evaluation
+  std::vector<Tensor> tensors_;  // trained, and buffers
 };
 
 /// Waits until every rank is done. What happens to the others meanwhile does not undo what this
@@ -315,7 +428,12 @@ void shut_down(ProcessGroup& group, ReportKeeper& keeper) {
 }  // namespace
 
 void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& report) {
-  ReportKeeper keeper(report, world, scenario);
+  report.rank = world.process_group->rank();
+  report.world_size = world.process_group->size();
+  world.process_group->set_detail(scenario.detail);
+  ReportKeeper keeper(report, *world.clock, world.process_group->flight_recorder(),
+                      world.report_mutex, report.rank < scenario.output.detail_ranks);
+  keeper.enter(Phase::kInit);
   try {
     {
       Training training(scenario, world, report, keeper);
@@ -324,7 +442,7 @@ void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& repo
     keeper.finished();
     shut_down(*world.process_group, keeper);
   } catch (const CommError& error) {
-    report.failed_collective = error.record();
+    keeper.update([&](RankReport& r) { r.failed_collective = error.record(); });
     keeper.failed(error.code(), error.what());
     throw;
   } catch (const Error& error) {

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "engine/comm/process_group.hpp"
 #include "engine/core/clock.hpp"
+#include "engine/faults/fault_injector.hpp"
 #include "engine/tensor/device.hpp"
 #include "engine/train/factories.hpp"
 #include "engine/train/rank_report.hpp"
@@ -23,6 +25,10 @@ struct RankWorld {
   /// Called after each step with its record, on the rank's thread or actor: progress for a person.
   /// Must not wait for other ranks. May be empty.
   std::function<void(const StepRecord&)> on_step;
+  /// Held while the report changes, for a world that reads it meanwhile; null: none does.
+  std::mutex* report_mutex = nullptr;
+  /// Ends the rank's process without a word, where a fault says so (FaultInjector::Rank).
+  std::function<void(const ProcessEnd&)> end_process = {};
 };
 
 /// Trains one rank from the first collective to shutdown. The same function in every world: a Gloo

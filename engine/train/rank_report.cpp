@@ -19,6 +19,16 @@ const char* to_string(RankState state) noexcept {
   return "unknown";
 }
 
+const char* to_string(RankEventKind kind) noexcept {
+  switch (kind) {
+    case RankEventKind::kSkipped:
+      return "skipped";
+    case RankEventKind::kLeftLoop:
+      return "left_loop";
+  }
+  return "unknown";
+}
+
 std::vector<const CollectiveRecord*> all_collectives(const RankReport& report) {
   // Where both have a collective the flight recorder's copy is the newer one.
   std::set<std::pair<std::string_view, std::int64_t>> in_flight;

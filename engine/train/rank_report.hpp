@@ -22,8 +22,13 @@ struct StepRecord {
   std::optional<double> grad_norm;  ///< before clipping; absent without clipping or on meta
   double learning_rate = 0;
   std::string parameter_hash;  ///< 32 hex digits after the update; empty where not taken
-  std::int64_t samples = 0;    ///< of all its batches; the last of an epoch may be smaller
-  std::string sample_hash;     ///< XXH3-128 of the sample indices (int64, little endian)
+  std::optional<double> clip_coefficient;  ///< the factor of clipping; absent as grad_norm
+  double loss_scale = 1;
+  std::int64_t batches = 1;        ///< micro steps
+  std::int64_t reductions = 1;     ///< of them, those whose gradients were reduced
+  bool last_batch_reduced = true;  ///< its gradients hold those of all batches
+  std::int64_t samples = 0;        ///< of all its batches; the last of an epoch may be smaller
+  std::string sample_hash;         ///< XXH3-128 of the sample indices (int64, little endian)
   Seconds begin{0};
   Seconds data_end{0};  ///< the batch is drawn, the gradients are cleared
   Seconds forward_end{0};
@@ -35,6 +40,37 @@ struct StepRecord {
   Seconds end{0};  ///< the parameters are hashed and compared
   Seconds comm_begin{-1};  ///< first bucket launched; negative where nothing was
   Seconds comm_end{-1};    ///< last bucket's result is there
+  /// Lower 32 bits of XXH3-64 of each tensor after the step, in the order of
+  /// RankReport::tensors; empty where none was taken, on meta, or long ago.
+  std::vector<std::uint32_t> checksums;
+};
+
+/// When a rank came to a phase.
+struct PhaseChange {
+  Phase phase = Phase::kInit;
+  std::int64_t step = 0;
+  Seconds since{0};
+};
+
+enum class RankEventKind {
+  kSkipped,   ///< the loop went on with the next batch; the step was not taken
+  kLeftLoop,  ///< the loop was left before its end
+};
+const char* to_string(RankEventKind kind) noexcept;
+
+/// A line of a rank's log.
+struct RankEvent {
+  RankEventKind kind = RankEventKind::kSkipped;
+  Phase phase = Phase::kInit;
+  std::int64_t step = 0;
+  std::string what;
+};
+
+/// The samples that a rank drew in an epoch, in order.
+struct EpochSamples {
+  std::int64_t epoch = 0;
+  std::vector<std::int64_t> indices;
+  bool complete = true;  ///< false: there were more than are kept
 };
 
 /// How a rank ended.
@@ -86,6 +122,19 @@ struct RankReport {
   DdpLoggingData ddp_logging;         ///< get_ddp_logging_data() after the last step
   std::string final_parameter_hash;   ///< empty where tensors are meta
   std::vector<StepRecord> steps;      ///< completed ones
+  // What tells a rank's turns in the loop from the others'. The lists are bounded (ReportKeeper).
+  std::int64_t batches_drawn = 0;
+  std::vector<PhaseChange> phases;  ///< the last ones
+  std::vector<RankEvent> events;    ///< the last ones
+  std::vector<EpochSamples> epochs;
+  std::string config_hash;      ///< of everything in the scenario that has to be equal on all ranks
+  std::int64_t first_step = 0;  ///< with which it started
+  std::optional<std::int64_t> device_claimed;  ///< where devices are given out
+  /// The parameters and buffers, as DDP was shown them, in order: "name dtype [shape]".
+  std::vector<std::string> tensors;
+  std::int64_t buffer_count = 0;  ///< the last ones of `tensors`
+  /// What the world says of itself, where it knows: "the cables of node 1 are down".
+  std::vector<std::string> world;
   /// Every collective of the run that ended, in the order of completion (the flight recorder has
   /// only the last ones); empty for ranks from output.detail_ranks on.
   std::vector<CollectiveRecord> collectives;

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kReportVersion = 1;
+constexpr int kReportVersion = 2;
 
 BucketSummary bucket_from_json(const Json& json, const ParameterLists& lists,
                                const std::string& path) {
@@ -35,6 +35,58 @@ std::vector<T> list_from_json(const JsonFields& fields, const char* key, const R
   return list;
 }
 
+Json to_json(const PhaseChange& change) {
+  return {{"phase", to_string(change.phase)},
+          {"step", change.step},
+          {"since", json_number(change.since.count())}};
+}
+
+PhaseChange phase_from_json(const Json& json, const std::string& path) {
+  const JsonFields fields(json, path);
+  PhaseChange change;
+  fields.get_word("phase", change.phase, Phase::kInit, Phase::kShutdown);
+  fields.get("step", change.step);
+  fields.get("since", change.since);
+  return change;
+}
+
+Json to_json(const RankEvent& event) {
+  return {{"kind", to_string(event.kind)},
+          {"phase", to_string(event.phase)},
+          {"step", event.step},
+          {"what", event.what}};
+}
+
+RankEvent event_from_json(const Json& json, const std::string& path) {
+  const JsonFields fields(json, path);
+  RankEvent event;
+  fields.get_word("kind", event.kind, RankEventKind::kSkipped, RankEventKind::kLeftLoop);
+  fields.get_word("phase", event.phase, Phase::kInit, Phase::kShutdown);
+  fields.get("step", event.step);
+  fields.get("what", event.what);
+  return event;
+}
+
+Json to_json(const EpochSamples& samples) {
+  return {{"epoch", samples.epoch}, {"complete", samples.complete}, {"indices", samples.indices}};
+}
+
+EpochSamples epoch_from_json(const Json& json, const std::string& path) {
+  const JsonFields fields(json, path);
+  EpochSamples samples;
+  fields.get("epoch", samples.epoch);
+  fields.get("complete", samples.complete);
+  fields.get("indices", samples.indices);
+  return samples;
+}
+
+template <typename T>
+Json list_to_json(const std::vector<T>& list) {
+  Json json = Json::array();
+  for (const T& element : list) json.push_back(to_json(element));
+  return json;
+}
+
 /// True for the collectives that did not complete, and for the last one that did.
 bool tells_where_rank_stands(const std::vector<CollectiveRecord>& flight, std::size_t i) {
   if (flight[i].state != CollectiveState::kCompleted) return true;
@@ -46,6 +98,7 @@ bool tells_where_rank_stands(const std::vector<CollectiveRecord>& flight, std::s
 }  // namespace
 
 Json to_json(const RankReport& report, ReportDetail detail) {
+  const bool is_summary = detail == ReportDetail::kSummary;
   ParameterLists lists;
   Json buckets = Json::array();
   for (const BucketSummary& bucket : report.buckets) {
@@ -97,6 +150,16 @@ Json to_json(const RankReport& report, ReportDetail detail) {
       {"warnings", report.warnings},
       {"ddp_logging",
        {{"strs_map", report.ddp_logging.strs_map}, {"ints_map", report.ddp_logging.ints_map}}},
+      {"batches_drawn", report.batches_drawn},
+      {"first_step", report.first_step},
+      {"config_hash", report.config_hash},
+      {"device_claimed", report.device_claimed ? Json(*report.device_claimed) : Json()},
+      {"events", list_to_json(report.events)},
+      {"phases", is_summary ? Json::array() : list_to_json(report.phases)},
+      {"epochs", is_summary ? Json::array() : list_to_json(report.epochs)},
+      {"tensors", is_summary ? Json::array() : Json(report.tensors)},
+      {"world", report.world},
+      {"buffer_count", is_summary ? 0 : report.buffer_count},
       {"final_parameter_hash", report.final_parameter_hash},
       {"peak_rss_bytes", report.peak_rss_bytes},
       {"steps", std::move(steps)},
@@ -154,6 +217,16 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
   const JsonFields logging = fields.object("ddp_logging");
   logging.get("strs_map", report.ddp_logging.strs_map);
   logging.get("ints_map", report.ddp_logging.ints_map);
+  fields.get("batches_drawn", report.batches_drawn);
+  fields.get("first_step", report.first_step);
+  fields.get("config_hash", report.config_hash);
+  fields.get("device_claimed", report.device_claimed);
+  report.events = list_from_json<RankEvent>(fields, "events", event_from_json);
+  report.phases = list_from_json<PhaseChange>(fields, "phases", phase_from_json);
+  report.epochs = list_from_json<EpochSamples>(fields, "epochs", epoch_from_json);
+  fields.get("tensors", report.tensors);
+  fields.get("world", report.world);
+  fields.get("buffer_count", report.buffer_count);
   fields.get("final_parameter_hash", report.final_parameter_hash);
   fields.get("peak_rss_bytes", report.peak_rss_bytes);
   report.steps = list_from_json<StepRecord>(fields, "steps", step_from_json);

@@ -12,9 +12,30 @@
 namespace gradsync {
 namespace {
 
-/// The verdict says how a run ended: there is no second opinion about it.
-Outcome outcome_of(const std::optional<Diagnosis>& diagnosis) {
+/// Whether there is a step after which two ranks have parameters that differ.
+bool hashes_differ(const std::vector<RankReport>& reports) {
+  std::map<std::int64_t, std::string> hashes;
+  for (const RankReport& report : reports) {
+    for (const StepRecord& step : report.steps) {
+      if (step.parameter_hash.empty()) continue;
+      const auto [known, added] = hashes.try_emplace(step.step, step.parameter_hash);
+      if (!added && known->second != step.parameter_hash) return true;
+    }
+  }
+  return false;
+}
+
+/// The verdict says how a run ended: there is no second opinion about it. A run in which every rank
+/// finished has completed, whatever is to be said of it, unless the ranks' parameters differ.
+Outcome outcome_of(const std::optional<Diagnosis>& diagnosis,
+                   const std::vector<RankReport>& reports) {
   if (!diagnosis) return Outcome::kCompleted;
+  const bool all_finished =
+      std::all_of(reports.begin(), reports.end(),
+                  [](const RankReport& report) { return report.state == RankState::kFinished; });
+  if (diagnosis->verdict == "silent divergence" || (all_finished && !reports.empty())) {
+    return hashes_differ(reports) ? Outcome::kDesync : Outcome::kCompleted;
+  }
   if (diagnosis->verdict == "desync") return Outcome::kDesync;
   if (diagnosis->verdict == "crash") return Outcome::kFailed;
   return Outcome::kHang;
@@ -190,7 +211,7 @@ RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
   }
   result.notes = outcome.notes;
   result.diagnosis = diagnose(reports, scenario);
-  result.outcome = outcome_of(result.diagnosis);
+  result.outcome = outcome_of(result.diagnosis, reports);
   result.steps_completed = steps_on_every_rank(reports);
   result.parameter_hash = common_hash(reports, result.steps_completed);
   describe_model(result, reports);

@@ -27,6 +27,12 @@ Json write_section(const Section& section, const Scenario& scenario) {
     object[field.name] = std::move(value);
   }
   for (const Section& child : section.sections) {
+    if (child.is_list()) {
+      Json list = Json::array();
+      for (const Scenario& item : child.items(scenario)) list.push_back(write_section(child, item));
+      object[child.name] = std::move(list);
+      continue;
+    }
     Json inner = write_section(child, scenario);
     if (!inner.empty()) object[child.name] = std::move(inner);
   }

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/core/units.hpp"
+#include "engine/faults/fault_spec.hpp"
 #include "engine/tensor/dtype.hpp"
 
 namespace gradsync {
@@ -240,8 +241,12 @@ struct ExpectSpec {
   std::optional<double> loss_last_ratio_max;  ///< last loss / first loss
   bool equal_hashes_on_all_ranks = false;
   std::int64_t repeat = 1;  ///< runs whose hashes must be equal
+  std::optional<std::string> diagnosis_verdict;
   std::optional<std::string> diagnosis_kind;
+  std::optional<std::string> diagnosis_catalog;
   std::vector<std::int64_t> diagnosis_ranks;
+  std::optional<std::int64_t> diagnosis_step;
+  std::optional<std::string> diagnosis_collective;  ///< is in the diagnosis's
   bool operator==(const ExpectSpec&) const = default;
 };
 
@@ -259,6 +264,7 @@ struct Scenario {
   std::int64_t ranks = 2;
   std::uint64_t seed = 0;  ///< initial weights
   Seconds timeout{30};     ///< of each collective, and of the rendezvous
+  bool detail = true;      ///< labels of collectives are compared before bytes move
   ModelSpec model;
   DataSpec data;
   SamplerSpec sampler;
@@ -271,6 +277,7 @@ struct Scenario {
   GlooSpec gloo;
   OutputSpec output;
   ExpectSpec expect;
+  std::vector<FaultSpec> faults;
   bool operator==(const Scenario&) const = default;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -23,6 +24,7 @@ class Checks {
     check_ddp();
     if (s_.backend == "sim") check_cluster();
     check_expect();
+    for (std::size_t i = 0; i < s_.faults.size(); ++i) check_fault(i);
   }
 
  private:
@@ -218,15 +220,49 @@ class Checks {
     require_places("/cluster/fat_tree/down", c.fat_tree_down, product(c.fat_tree_down));
   }
 
+  void check_fault(std::size_t index) const {
+    const FaultSpec& fault = s_.faults[index];
+    const std::string place = fmt::format("/faults/{}", index);
+    const auto check_ranks = [&](const char* key, const std::vector<std::int64_t>& ranks) {
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (ranks[i] < s_.ranks) continue;
+        fail(fmt::format("{}/{}/{}", place, key, i), ranks[i],
+             "a rank of the run" + because("/ranks", s_.ranks));
+      }
+    };
+    check_ranks("ranks", fault.ranks);
+    check_ranks("members", fault.members);
+    if (fault.kind == FaultKind::kGroup &&
+        (fault.members.size() < 2 || !std::is_sorted(fault.members.begin(), fault.members.end()))) {
+      fail(place + "/members", fault.members, "two ranks or more, in ascending order");
+    }
+    if (fault.kind == FaultKind::kUnused && fault.parameters.empty()) {
+      fail(place + "/parameters", fault.parameters, "the parameters that get no gradient");
+    }
+    check_backend_of(fault, place);
+  }
+
+  /// A fault that the backend cannot do is refused: a run without it would be another one.
+  void check_backend_of(const FaultSpec& fault, const std::string& place) const {
+    const bool sim = s_.backend == "sim";
+    const bool computed = s_.model.kind == ModelSpec::Kind::kTransformer;
+    std::string why;
+    if (fault.kind == FaultKind::kLink && !sim) why = "only simulated cables can be taken down";
+    if (fault.kind == FaultKind::kSlow && !sim && computed) {
+      why = "a computed model takes the time that it takes; give it a delay, or replay one";
+    }
+    const bool needs_group = fault.kind == FaultKind::kGroup || fault.kind == FaultKind::kStall;
+    if (needs_group && s_.backend == "nccl") why = "there is one group on nccl";
+    if (why.empty()) return;
+    fail(place + "/kind", to_string(fault.kind),
+         "a fault that the backend can do" + because("/backend", s_.backend), why);
+  }
+
   void check_expect() const {
     const ExpectSpec& e = s_.expect;
     if (e.loss_last_min && e.loss_last_max && *e.loss_last_min > *e.loss_last_max) {
       fail("/expect/loss/last_min", *e.loss_last_min,
            "at most the maximum" + because("/expect/loss/last_max", *e.loss_last_max));
-    }
-    if (e.outcome == "completed" && (e.diagnosis_kind || !e.diagnosis_ranks.empty())) {
-      fail("/expect/outcome", *e.outcome, "an outcome that has a diagnosis",
-           "there is an /expect/diagnosis; leave it out for a run that completes");
     }
     for (std::size_t i = 0; i < e.diagnosis_ranks.size(); ++i) {
       if (e.diagnosis_ranks[i] >= s_.ranks) {

@@ -48,6 +48,17 @@ class Reader {
     }
   }
 
+  void read_list(const Section& section, const Json& list, const std::string& pointer) {
+    if (!list.is_array()) {
+      document_.fail(pointer, fmt::format("a list of {}", section.name),
+                     list.is_object() ? "put it in brackets" : "");
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      section.append_item(scenario_);
+      read_section(section, list[i], fmt::format("{}/{}", pointer, i));
+    }
+  }
+
   /// The kind comes first, wherever it stands: it decides which other keys there are.
   std::string select_kind(const Section& section, const Json& object, const std::string& pointer) {
     if (section.kinds.empty()) return "";
@@ -70,7 +81,9 @@ class Reader {
   void read_key(const Section& section, const std::string& kind, const std::string& key,
                 const Json& value, const std::string& pointer) {
     for (const Section& child : section.sections) {
-      if (child.name == key) return read_section(child, value, pointer);
+      if (child.name != key) continue;
+      return child.is_list() ? read_list(child, value, pointer)
+                             : read_section(child, value, pointer);
     }
     for (const Field& field : section.fields) {
       if (field.name == key && applies(field, kind)) return read_field(field, value, pointer);
@@ -143,6 +156,7 @@ class Reader {
         found.push_back(pointer + "/" + field.name);
     }
     for (const Section& child : section.sections) {
+      if (child.is_list()) continue;  // the keys of its items have no place of their own
       if (child.name == key) found.push_back(pointer + "/" + child.name);
       find_elsewhere(child, pointer + "/" + child.name, key, found);
     }

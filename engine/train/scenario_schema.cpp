@@ -39,7 +39,13 @@ Json shape_schema(const Section& section, const std::string& kind) {
     properties[field.name] = field_schema(section, field, kind);
     if (field.required) required.push_back(field.name);
   }
-  for (const Section& child : section.sections) properties[child.name] = section_schema(child);
+  for (const Section& child : section.sections) {
+    Json inner = section_schema(child);
+    properties[child.name] =
+        child.is_list()
+            ? Json{{"description", child.description}, {"type", "array"}, {"items", inner}}
+            : std::move(inner);
+  }
 
   Json schema{{"properties", std::move(properties)},
               // Keys that start with two slashes are comments.

@@ -32,10 +32,16 @@ Section make_root() {
                     "it is not needed to end a hang: nothing can move any more, and that is seen "
                     "at once.",
                     {.examples = {"5s", "30s", "10min"}}),
+              field("detail", SCENARIO_MEMBER(detail), any(),
+                    "Compare what each collective is for (step, epoch, bucket, purpose) before "
+                    "bytes move. false: only what must fit for them to move (operation, elements, "
+                    "type, root), as PyTorch does without TORCH_DISTRIBUTED_DEBUG=DETAIL; ranks "
+                    "that are out of step then exchange data."),
           },
       .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
                    train_section(), ddp_section(), cluster_section(), communication_section(),
-                   simulation_section(), gloo_section(), output_section(), expect_section()},
+                   simulation_section(), gloo_section(), output_section(), expect_section(),
+                   faults_section()},
   };
 }
 

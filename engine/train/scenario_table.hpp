@@ -56,6 +56,12 @@ struct Section {
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
   bool accepts_file = false;  ///< the path of a JSON file that holds the object may stand for it
+  /// Set where the key holds a list of such objects: adds one to the scenario, of which the other
+  /// functions of the section then see the last.
+  std::function<void(Scenario&)> append_item = {};
+  /// Scenarios with one item each, in order.
+  std::function<std::vector<Scenario>(const Scenario&)> items = {};
+  bool is_list() const { return append_item != nullptr; }
 };
 
 /// The whole file.
@@ -74,6 +80,7 @@ Section simulation_section();
 Section gloo_section();
 Section output_section();
 Section expect_section();
+Section faults_section();
 
 /// Whether a section of this kind has the field.
 bool applies(const Field& field, const std::string& kind);

@@ -45,6 +45,18 @@ Section expect_section() {
                .description = "The diagnosis of a run that does not complete.",
                .fields =
                    {
+                       field("verdict", SCENARIO_MEMBER(expect.diagnosis_verdict),
+                             one_of({"deadlock", "waiting", "crash", "desync", "silent divergence",
+                                     "clean"}),
+                             "How it went wrong."),
+                       field("catalog", SCENARIO_MEMBER(expect.diagnosis_catalog),
+                             matching("^K[0-9][0-9]$", "a code such as K01"),
+                             "Its entry in docs/hangs.md."),
+                       field("step", SCENARIO_MEMBER(expect.diagnosis_step), at_least(0),
+                             "The first wrong step."),
+                       field("collective", SCENARIO_MEMBER(expect.diagnosis_collective), any(),
+                             "Words that the collective in which it shows has.",
+                             {.examples = {"bucket 0 (gradients)"}}),
                        field("kind", SCENARIO_MEMBER(expect.diagnosis_kind), any(),
                              "What went wrong, as in result.json.",
                              {.examples = {"uneven_shards", "rank_died"}}),

@@ -18,6 +18,11 @@ Json to_json(const StepRecord& step) {
       {"loss", json_number(step.loss)},
       {"grad_norm", json_number(step.grad_norm)},
       {"learning_rate", json_number(step.learning_rate)},
+      {"clip_coefficient", json_number(step.clip_coefficient)},
+      {"loss_scale", json_number(step.loss_scale)},
+      {"batches", step.batches},
+      {"reductions", step.reductions},
+      {"last_batch_reduced", step.last_batch_reduced},
       {"parameter_hash", step.parameter_hash},
       {"samples", step.samples},
       {"sample_hash", step.sample_hash},
@@ -31,6 +36,7 @@ Json to_json(const StepRecord& step) {
       {"end", json_number(step.end.count())},
       {"comm_begin", json_number(step.comm_begin.count())},
       {"comm_end", json_number(step.comm_end.count())},
+      {"checksums", step.checksums},
   };
 }
 
@@ -42,6 +48,11 @@ StepRecord step_from_json(const Json& json, const std::string& path) {
   fields.get("loss", step.loss);
   fields.get("grad_norm", step.grad_norm);
   fields.get("learning_rate", step.learning_rate);
+  fields.get("clip_coefficient", step.clip_coefficient);
+  fields.get("loss_scale", step.loss_scale);
+  fields.get("batches", step.batches);
+  fields.get("reductions", step.reductions);
+  fields.get("last_batch_reduced", step.last_batch_reduced);
   fields.get("parameter_hash", step.parameter_hash);
   fields.get("samples", step.samples);
   fields.get("sample_hash", step.sample_hash);
@@ -55,6 +66,7 @@ StepRecord step_from_json(const Json& json, const std::string& path) {
   fields.get("end", step.end);
   fields.get("comm_begin", step.comm_begin);
   fields.get("comm_end", step.comm_end);
+  fields.get("checksums", step.checksums);
   return step;
 }
 

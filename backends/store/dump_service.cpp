@@ -1,0 +1,134 @@
+#include "backends/store/dump_service.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "backends/store/rank_reports.hpp"
+#include "engine/train/rank_report_json.hpp"
+
+namespace gradsync {
+namespace {
+
+constexpr Seconds kAnswerTime{5};
+constexpr const char* kScenarioKey = "scenario";
+constexpr const char* kRequestsKey = "dump_requests";
+
+std::string request_key(std::int64_t number) {
+  return fmt::format("dump/{}", number);
+}
+
+std::string answer_key(std::int64_t number, int rank) {
+  return fmt::format("dump/{}/{}", number, rank);
+}
+
+std::string to_text(const RankReport& report) {
+  return to_json(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::atomic<int> handler_fd = -1;
+
+void notify(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(fd, &one, sizeof(one));
+}
+
+extern "C" void on_sigusr1(int) {
+  const int saved = errno;
+  notify(handler_fd);
+  errno = saved;
+}
+
+}  // namespace
+
+DumpService::DumpService(const RankEnvironment& environment, Seconds connect_timeout,
+                         std::string run_directory, std::function<RankReport()> snapshot)
+    : rank_(environment.rank),
+      run_directory_(std::move(run_directory)),
+      snapshot_(std::move(snapshot)),
+      job_(connect_job_store(environment, connect_timeout)),
+      signal_fd_(::eventfd(0, EFD_CLOEXEC)) {
+  handler_fd = signal_fd_;
+  struct sigaction action {};
+  action.sa_handler = on_sigusr1;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGUSR1, &action, nullptr);
+  store_thread_ = std::thread([this] { answer_store(); });
+  signal_thread_ = std::thread([this] { answer_signals(); });
+}
+
+DumpService::~DumpService() {
+  std::signal(SIGUSR1, SIG_IGN);  // one that comes late must not end the process
+  stopped_ = true;
+  job_.connection->close();
+  notify(signal_fd_);
+  store_thread_.join();
+  signal_thread_.join();
+  ::close(signal_fd_);
+}
+
+void DumpService::answer_store() {
+  constexpr Seconds kLong{3600};
+  for (std::int64_t number = 1; !stopped_;) {
+    try {
+      job_.store->get(request_key(number), kLong);
+      set_large(*job_.store, answer_key(number, rank_), to_text(snapshot_()), kAnswerTime);
+      ++number;
+    } catch (const StoreTimeout&) {
+      continue;
+    } catch (const Error&) {
+      return;  // the store is gone, and with it whoever could ask
+    }
+  }
+}
+
+void DumpService::answer_signals() {
+  pollfd waiting{signal_fd_, POLLIN, 0};
+  while (true) {
+    constexpr int kForever = -1;
+    while (::poll(&waiting, 1, kForever) < 0 && errno == EINTR) {
+    }
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto taken = ::read(signal_fd_, &count, sizeof(count));
+    if (stopped_) return;
+    try {
+      write_dump_file(run_directory_.empty() ? "." : run_directory_, snapshot_());
+    } catch (const std::exception&) {
+      continue;  // a full disk is no reason to end a training
+    }
+  }
+}
+
+void publish_scenario(Store& store, const std::string& scenario, Seconds timeout) {
+  store.set(kScenarioKey, scenario, timeout);
+}
+
+LiveJob request_dumps(Store& store, Seconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto left = [&] { return Seconds(deadline - std::chrono::steady_clock::now()); };
+  LiveJob job;
+  job.scenario = store.get(kScenarioKey, left());
+  const std::string size = store.get("world_size", left());
+  std::from_chars(size.data(), size.data() + size.size(), job.world_size);
+  const std::int64_t number = store.add(kRequestsKey, 1, left());
+  store.set(request_key(number), "", left());
+  for (int rank = 0; rank < job.world_size; ++rank) {
+    const std::string key = answer_key(number, rank);
+    try {
+      job.reports.push_back(rank_report_from_text(get_large(store, key, left()), key));
+    } catch (const StoreTimeout&) {
+      continue;  // it is stopped, or gone
+    }
+  }
+  return job;
+}
+
+}  // namespace gradsync

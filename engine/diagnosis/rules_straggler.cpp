@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include "engine/core/rank_list.hpp"
+#include "engine/diagnosis/rules.hpp"
+#include "engine/diagnosis/stragglers.hpp"
+
+namespace gradsync::diagnosis {
+
+/// One rank that is last nearly always, and costs much: noise spreads over the ranks.
+std::optional<Diagnosis> find_straggler(const Digest& digest) {
+  constexpr std::int64_t kFewestCollectives = 4;
+  constexpr double kNearlyAlways = 0.75;
+  constexpr double kMuch = 0.3;  // of the time of all steps
+  const Arrivals arrivals = measure_arrivals(digest);
+  if (!digest.all_finished() || arrivals.collectives < kFewestCollectives ||
+      arrivals.ranks.empty()) {
+    return std::nullopt;
+  }
+  const Arrivals::Rank& worst = arrivals.ranks.front();
+  const double share = static_cast<double>(worst.last) / static_cast<double>(arrivals.collectives);
+  if (share < kNearlyAlways || worst.cost < kMuch) return std::nullopt;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "waiting";
+  diagnosis.kind = "straggler";
+  diagnosis.catalog = "K15";
+  diagnosis.ranks = {worst.rank};
+  for (const CollectiveRecord* record :
+       digest.ranks[static_cast<std::size_t>(worst.rank)].collectives) {
+    if (record->label.what == "gradients") {
+      diagnosis.step = record->label.step;
+      break;
+    }
+  }
+  diagnosis.because = fmt::format(
+      "{} comes last to {} of {} reductions of gradients, behind in {}; the others wait for it in "
+      "backward, so that all ranks' backward times look alike",
+      rank_list(diagnosis.ranks), worst.last, arrivals.collectives,
+      worst.phase.empty() ? "a phase that is not recorded" : worst.phase);
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom = "steps take longer on every rank";
+  diagnosis.fix =
+      fmt::format("find what holds {} up in {} (trace.json shows the phases)",
+                  rank_list(diagnosis.ranks), worst.phase.empty() ? "its steps" : worst.phase);
+  return diagnosis;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/diagnosis/digest.hpp"
+
+namespace gradsync::diagnosis {
+
+/// How the ranks arrive at collectives. Equal times of backward hide a slow rank: the others spend
+/// there what they wait for it. Who comes last to a collective does not hide.
+struct Arrivals {
+  struct Rank {
+    int rank = 0;
+    std::int64_t last = 0;  ///< collectives to which it came last
+    Seconds lateness{0};    ///< behind the rank in the middle, summed over those
+    std::string phase;      ///< in which most of that time went
+    double cost = 0;        ///< lateness / time of all steps
+  };
+  std::int64_t collectives = 0;  ///< that all ranks have entered
+  Seconds skew_mean{0};          ///< from the first to the last arrival
+  Seconds skew_max{0};
+  std::vector<Rank> ranks;  ///< those that were last at least once, most costly first
+};
+
+/// Of the collectives that reduce gradients.
+Arrivals measure_arrivals(const Digest& digest);
+
+/// The same as a few lines for a person; empty where no collective has all ranks.
+std::string describe_arrivals(const std::vector<RankReport>& reports, const Scenario& scenario);
+
+}  // namespace gradsync::diagnosis

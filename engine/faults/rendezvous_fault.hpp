@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/core/clock.hpp"
+#include "engine/faults/fault_spec.hpp"
+
+namespace gradsync {
+
+/// What a rank does before it meets the others, called by its world: comes late, or, by `stall`,
+/// never.
+void come_to_rendezvous(const std::vector<FaultSpec>& faults, int rank, Clock& clock,
+                        const std::function<void()>& stall);
+
+}  // namespace gradsync

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "engine/core/clock.hpp"
+
+namespace gradsync {
+
+/// The clock of a rank whose host is slow: what it computes takes `factor` times as long.
+class SlowedClock final : public Clock {
+ public:
+  /// `clock` must outlive it.
+  SlowedClock(Clock& clock, double factor) : clock_(&clock), factor_(factor) {}
+
+  Seconds now() const override { return clock_->now(); }
+  void advance(Seconds duration) override { clock_->advance(duration * factor_); }
+  void charge_flops(double flops) override { clock_->charge_flops(flops * factor_); }
+
+ private:
+  Clock* clock_;
+  double factor_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,37 @@
+#include "engine/train/device_check.hpp"
+
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/core/error.hpp"
+#include "engine/core/rank_list.hpp"
+#include "engine/ddp/control_tensor.hpp"
+
+namespace gradsync {
+
+void check_devices(ProcessGroup& group, Device& device, std::int64_t claimed) {
+  Device& control = device.type() == DeviceType::kMeta ? cpu_device() : device;
+  const Tensor input = control_tensor<std::int64_t>({claimed}, DType::kInt64, control);
+  const Tensor output = Tensor::empty({group.size(), 1}, DType::kInt64, control);
+  CollectiveOptions options;
+  options.label.phase = Phase::kInit;
+  options.label.what = "devices";
+  group.allgather(output, input, options)->wait();
+
+  std::map<std::int64_t, std::vector<int>> ranks_by_device;
+  int rank = 0;
+  for (const std::int64_t of_rank : control_values<std::int64_t>(output)) {
+    ranks_by_device[of_rank].push_back(rank++);
+  }
+  for (const auto& [number, ranks] : ranks_by_device) {
+    if (ranks.size() < 2) continue;
+    throw Error(ErrorCode::kMisuse,
+                fmt::format("rank {}: duplicate device: {} use device {}. Give each rank of a "
+                            "machine a device of its own (LOCAL_RANK), before its first collective",
+                            group.rank(), rank_list(ranks), number));
+  }
+}
+
+}  // namespace gradsync
