@@ -83,6 +83,23 @@ RankReport full_report() {
   step.end = Seconds{8};
   step.comm_begin = Seconds{9};
   step.comm_end = Seconds{10};
+  step.clip_coefficient = 0.25;
+  step.loss_scale = 1024;
+  step.batches = 3;
+  step.reductions = 2;
+  step.last_batch_reduced = false;
+  step.checksums = {0, 4294967295u};
+  report.batches_drawn = 6;
+  report.first_step = 1;
+  report.config_hash = "abc";
+  report.device_claimed = 5;
+  report.events = {{RankEventKind::kSkipped, Phase::kForward, 4, "out of memory"},
+                   {RankEventKind::kLeftLoop, Phase::kCheck, 5, "early stop"}};
+  report.phases = {{Phase::kCheckpoint, 3, Seconds{0.5}}};
+  report.epochs = {{0, {5, 3, 9}, false}};
+  report.tensors = {"parameter a float32 [2]", "buffer b int64 []"};
+  report.buffer_count = 1;
+  report.world = {"the cables of node 1 are down"};
   report.steps = {step, StepRecord{}};
   report.collectives = {barrier, done};
   report.flight = {done, pending};
@@ -115,14 +132,38 @@ TEST_CASE("rank report: every key of the JSON is read back") {
   // forgotten.
   const Json before = to_json(full_report());
   const auto changed_value = [](const std::string& key, const Json& value) {
+    if (value.is_boolean()) return Json(!value.get<bool>());
+    if (value.is_array()) return Json::array();
     if (value.is_number_integer()) return Json(77);
     return value.is_number_float() || key == "grad_norm" ? Json(77.5) : Json("changed");
   };
-  for (const char* key :
-       {"rank", "world_size", "error", "exit_code", "exit_signal", "phase_since", "ended",
-        "steps_completed", "steps_planned", "samples_planned", "dataset_samples",
-        "parameter_tensors", "parameter_count", "parameter_bytes", "comm_hook",
-        "final_parameter_hash", "peak_rss_bytes"}) {
+  for (const char* key : {"rank",
+                          "world_size",
+                          "error",
+                          "exit_code",
+                          "exit_signal",
+                          "phase_since",
+                          "ended",
+                          "steps_completed",
+                          "steps_planned",
+                          "samples_planned",
+                          "dataset_samples",
+                          "parameter_tensors",
+                          "parameter_count",
+                          "parameter_bytes",
+                          "comm_hook",
+                          "batches_drawn",
+                          "first_step",
+                          "config_hash",
+                          "device_claimed",
+                          "events",
+                          "phases",
+                          "epochs",
+                          "tensors",
+                          "buffer_count",
+                          "world",
+                          "final_parameter_hash",
+                          "peak_rss_bytes"}) {
     Json changed = before;
     changed[key] = changed_value(key, before[key]);
     CAPTURE(key);
@@ -170,8 +211,8 @@ TEST_CASE("rank report: foreign JSON is an error that names the place") {
     json[Json::json_pointer(pointer)] = value;
     return json;
   };
-  CHECK_THROWS_WITH(rank_report_from_json(broken("/report_version", 2)),
-                    contains("report.report_version: expected 1, found 2"));
+  CHECK_THROWS_WITH(rank_report_from_json(broken("/report_version", 1)),
+                    contains("report.report_version: expected 2, found 1"));
   CHECK_THROWS_WITH(rank_report_from_json(broken("/rank", 1e40)), contains("report.rank"));
   CHECK_THROWS_WITH(rank_report_from_json(broken("/rank", 5000000000)), contains("report.rank"));
   CHECK_THROWS_WITH(rank_report_from_json(broken("/state", "asleep")),

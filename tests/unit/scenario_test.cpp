@@ -110,7 +110,7 @@ TEST_CASE("scenario: an empty object is the handbook's job") {
 TEST_CASE("scenario: every key reaches its member") {
   const std::string text = R"({
     "name": "n", "description": "d", "backend": "sim", "ranks": 6, "seed": 18446744073709551615,
-    "timeout": "2min",
+    "timeout": "2min", "detail": false,
     "model": {"kind": "transformer", "vocab_size": 300, "d_model": 24, "nhead": 3, "num_layers": 5,
               "dim_feedforward": 7, "norm_first": true, "norm": "batch_norm",
               "dtype": "bfloat16"},
@@ -153,7 +153,10 @@ TEST_CASE("scenario: every key reaches its member") {
                "parameter_hash": "0123456789abcdef0123456789abcdef",
                "equal_hashes_on_all_ranks": true, "repeat": 19,
                "loss": {"last_min": 0.5, "last_max": 1.5, "last_ratio_max": 0.75},
-               "diagnosis": {"kind": "uneven_shards", "ranks": [5]}}
+               "diagnosis": {"verdict": "deadlock", "kind": "uneven_shards", "catalog": "K01",
+                             "ranks": [5], "step": 20, "collective": "bucket 0"}},
+    "faults": [{"kind": "skip", "ranks": [1], "step": 2, "steps": 3, "at": "forward",
+                "message": "why"}]
   })";
   const Scenario s = parse(text);
   // The text leaves no key out: none is added when the scenario is written.
@@ -253,8 +256,20 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.expect.loss_last_min = 0.5;
   expected.expect.loss_last_max = 1.5;
   expected.expect.loss_last_ratio_max = 0.75;
+  expected.expect.diagnosis_verdict = "deadlock";
   expected.expect.diagnosis_kind = "uneven_shards";
+  expected.expect.diagnosis_catalog = "K01";
   expected.expect.diagnosis_ranks = {5};
+  expected.expect.diagnosis_step = 20;
+  expected.expect.diagnosis_collective = "bucket 0";
+  expected.detail = false;
+  expected.faults.resize(1);
+  expected.faults[0].kind = FaultKind::kSkip;
+  expected.faults[0].ranks = {1};
+  expected.faults[0].step = 2;
+  expected.faults[0].steps = 3;
+  expected.faults[0].at = FaultPoint::kForward;
+  expected.faults[0].message = "why";
   CHECK(s == expected);
 
   // What is written reads back to the same.

@@ -1,0 +1,110 @@
+// The faults of a scenario: their words, whom they concern and when, and what they refuse.
+#include <nlohmann/json.hpp>
+
+#include "engine/comm/flight_recorder.hpp"
+#include "engine/core/error.hpp"
+#include "engine/faults/fault_injector.hpp"
+#include "engine/train/report_keeper.hpp"
+#include "engine/train/scenario.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/fake_clock.hpp"
+
+namespace gradsync {
+namespace {
+
+using test::contains;
+
+Scenario parse(const std::string& text) {
+  return parse_scenario(text, "test.json", "");
+}
+
+TEST_CASE("faults: every kind is read by its word, and written back to the same") {
+  for (int kind = 0; kind <= static_cast<int>(FaultKind::kLink); ++kind) {
+    const std::string word = to_string(static_cast<FaultKind>(kind));
+    INFO(word);
+    std::string more;
+    if (word == "group") more = R"(, "members": [0, 1])";
+    if (word == "unused") more = R"(, "parameters": ["head.*"])";
+    const Scenario scenario =
+        parse(R"({"backend": "sim", "model": {"kind": "transformer"}, "faults": [{"kind": ")" +
+              word + "\"" + more + "}]}");
+    REQUIRE(scenario.faults.size() == 1);
+    CHECK(scenario.faults[0].kind == static_cast<FaultKind>(kind));
+    CHECK(parse(to_json(scenario).dump()) == scenario);
+  }
+}
+
+TEST_CASE("faults: they concern ranks and steps, a condition all that follow") {
+  const Scenario scenario = parse(R"({"ranks": 4, "faults": [
+    {"kind": "skip", "ranks": [1, 3], "step": 2, "steps": 2},
+    {"kind": "learning_rate", "step": 3, "value": 0.5}]})");
+  const FaultSpec& skip = scenario.faults[0];
+  CHECK(concerns(skip, 1));
+  CHECK_FALSE(concerns(skip, 2));
+  CHECK_FALSE(covers(skip, 1));
+  CHECK(covers(skip, 3));
+  CHECK_FALSE(covers(skip, 4));
+  CHECK(skip.at == FaultPoint::kBackward);
+  const FaultSpec& rate = scenario.faults[1];
+  CHECK(concerns(rate, 2));
+  CHECK_FALSE(covers(rate, 2));
+  CHECK(covers(rate, 1000000));
+  CHECK(matches("head.*", "head.bias"));
+  CHECK_FALSE(matches("head", "head.bias"));
+}
+
+TEST_CASE("faults: a mistake has its place, and what a backend cannot do is refused") {
+  const auto refuses = [](const std::string& text, const std::string& pointer,
+                          const std::string& words) {
+    INFO(text);
+    try {
+      parse(text);
+      FAIL("was accepted");
+    } catch (const ConfigError& error) {
+      CHECK(error.details().pointer == pointer);
+      CHECK_THAT(error.what(), contains(words));
+    }
+  };
+  refuses(R"({"faults": {"kind": "skip"}})", "/faults", "put it in brackets");
+  refuses(R"({"faults": [{"kind": "skipp"}]})", "/faults/0/kind", "did you mean \"skip\"");
+  refuses(R"({"faults": [{"kind": "skip", "code": 3}]})", "/faults/0/code", "\"exit\"");
+  refuses(R"({"faults": [{"kind": "skip"}, {"kind": "skip", "ranks": [2]}]})", "/faults/1/ranks/0",
+          "/ranks is 2");
+  refuses(R"({"ranks": 2, "faults": [{"kind": "group", "members": [1, 0]}]})", "/faults/0/members",
+          "ascending");
+  refuses(R"({"backend": "gloo", "faults": [{"kind": "link"}]})", "/faults/0/kind",
+          "only simulated cables");
+}
+
+TEST_CASE("report keeper: what a rank keeps is bounded, and the last of it") {
+  test::FakeClock clock;
+  FlightRecorder recorder;
+  RankReport report;
+  {
+    ReportKeeper keeper(report, clock, recorder, nullptr, false);
+    for (int i = 0; i < 10000; ++i) {
+      keeper.update([&](RankReport& r) { r.steps_completed = i; });
+      keeper.enter(i % 2 == 0 ? Phase::kData : Phase::kForward);
+      keeper.note(RankEventKind::kSkipped, "again");
+      keeper.add_samples(i / 5000, std::vector<std::int64_t>(10, i));
+      StepRecord step;
+      step.step = i;
+      step.checksums = {1, 2, 3};
+      keeper.add_step(step);
+    }
+  }
+  CHECK(report.phases.size() <= 2 * ReportKeeper::kPhasesKept);
+  CHECK(report.phases.back().step == 9999);
+  CHECK(report.events.size() <= 2 * ReportKeeper::kEventsKept);
+  CHECK(report.events.back().step == 9999);
+  CHECK(report.batches_drawn == 10000);
+  std::size_t samples = 0;
+  for (const EpochSamples& epoch : report.epochs) samples += epoch.indices.size();
+  CHECK(samples <= ReportKeeper::kSamplesKept);
+  CHECK_FALSE(report.epochs.back().complete);
+  CHECK(report.steps.front().checksums.empty());
+  CHECK(report.steps.back().checksums.size() == 3);
+}
+
+}  // namespace
+}  // namespace gradsync
