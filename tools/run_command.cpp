@@ -18,6 +18,7 @@ struct RunOptions {
   ScenarioOptions scenario;
   std::string out;
   bool json = false;
+  bool explain = false;
 };
 
 /// The scenario as it is run in a job of `world_size` ranks that another launcher started.
@@ -37,6 +38,13 @@ void print(const RunOptions& options, const FinishedRun& run, const std::string&
     std::cout << to_json(run.result).dump(2) << '\n';
   } else {
     print_result(std::cout, run.result, directory, Style::for_standard_output());
+  }
+  // With --json nothing but the result may stand on standard output.
+  std::ostream& stream = options.json ? std::cerr : std::cout;
+  if (!options.explain) return;
+  for (const std::string& text : run.outcome.explanations) stream << '\n' << text;
+  if (run.outcome.explanations.empty()) {
+    stream << "\nNothing to explain: only simulated NCCL chooses among algorithms.\n";
   }
 }
 
@@ -97,6 +105,8 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       ->type_name("DIR");
   command->add_flag("--json", options->json,
                     "Print result.json on standard output, and nothing else there");
+  command->add_flag("--explain", options->explain,
+                    "Print why each size of collective got its algorithm (simulated NCCL)");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }

@@ -94,3 +94,25 @@ TEST_CASE("tune finds larger buckets where latency is what costs") {
         answer.at("now").at("step_seconds").at("p50"));
   CHECK(answer.at("best").at("buckets") < answer.at("now").at("buckets"));
 }
+
+TEST_CASE("run --explain prints what simulated NCCL chose from, for each size of bucket") {
+  const TemporaryDirectory directory;
+  std::vector<std::string> arguments = {"run",
+                                        shipped("determinism-replay.json"),
+                                        "--backend",
+                                        "sim",
+                                        "--explain",
+                                        "--set",
+                                        "cluster.library=nccl",
+                                        "--out",
+                                        directory.path() / "run"};
+  const CommandResult nccl = run_command(arguments);
+  INFO(nccl.err);
+  REQUIRE(nccl.exit_status == 0);
+  CHECK_THAT(nccl.out, contains("ring"));
+  CHECK_THAT(nccl.out, contains("simple"));
+  arguments[6] = "cluster.library=gloo";
+  const CommandResult gloo = run_command(arguments);
+  REQUIRE(gloo.exit_status == 0);
+  CHECK_THAT(gloo.out, contains("Nothing to explain"));
+}
