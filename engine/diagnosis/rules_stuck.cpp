@@ -202,9 +202,49 @@ std::optional<Diagnosis> find_slow_section(const Digest& digest) {
   return diagnosis;
 }
 
+namespace {
+
+/// A rank that stands in a collective which all others have left: it was stopped there, or cannot
+/// see that it is over. Who waits for it is in a later one.
+std::optional<Diagnosis> find_left_behind(const Digest& digest, const Frontier& frontier) {
+  const auto has_left = [&](int rank) {
+    const RankView& view = digest.ranks[static_cast<std::size_t>(rank)];
+    return std::any_of(view.collectives.begin(), view.collectives.end(),
+                       [&](const CollectiveRecord* record) {
+                         return record->group == frontier.record->group &&
+                                record->sequence == frontier.record->sequence &&
+                                record->state == CollectiveState::kCompleted;
+                       });
+  };
+  if (frontier.missing.empty() ||
+      !std::all_of(frontier.missing.begin(), frontier.missing.end(), has_left)) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis;
+  diagnosis.verdict = "deadlock";
+  diagnosis.kind = "stalled_rank";
+  diagnosis.catalog = "K16";
+  diagnosis.ranks = frontier.waiting;
+  place(diagnosis, *frontier.record);
+  diagnosis.because = fmt::format(
+      "{} {} in {}, which is over on all other ranks: stopped there, or the backend does not "
+      "tell it",
+      rank_list(frontier.waiting), verb(frontier.waiting, "stands", "stand"),
+      describe_collective(*frontier.record));
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom = fmt::format("{} went on and wait for {}", rank_list(frontier.missing),
+                                        rank_list(frontier.waiting));
+  diagnosis.fix =
+      "look at that rank's process (is it stopped?), its host and its backend's progress thread";
+  return diagnosis;
+}
+
+}  // namespace
+
 std::optional<Diagnosis> find_stalled(const Digest& digest) {
   const auto frontier = find_frontier(digest);
   if (!frontier) return std::nullopt;
+  if (auto found = find_left_behind(digest, *frontier)) return found;
   std::vector<int> stalled;
   for (const int rank : frontier->missing) {
     const RankView& view = digest.ranks[static_cast<std::size_t>(rank)];
