@@ -134,7 +134,8 @@ TEST_CASE("bench table: nccl-tests' bandwidths and columns") {
   CHECK(bus_bandwidth(row, 8) == Approx(23.92).epsilon(0.001));
   const std::string line = bench_line(row, 8);
   CAPTURE(line);
-  CHECK_THAT(line, contains("1048576        262144     float     sum      -1    76.70   13.67   23.92"));
+  CHECK_THAT(line,
+             contains("1048576        262144     float     sum      -1    76.70   13.67   23.92"));
   BenchTable table{"gradsync bench", 8, {row}};
   CHECK_THAT(bench_footer(table), contains("0 OK"));
   table.rows[0].wrong = 3;

@@ -113,11 +113,9 @@ TEST_CASE("bench log: the JSON of nccl-tests -J") {
 
 TEST_CASE("bench log: what is wrong is named with its place") {
   CHECK_THROWS_WITH(read_bench_log("nothing here\n", "a.txt"), contains("a.txt"));
-  CHECK_THROWS_WITH(read_bench_log("{\"results\": [{}]}", "b.json"),
-                    contains("/results/0"));
+  CHECK_THROWS_WITH(read_bench_log("{\"results\": [{}]}", "b.json"), contains("/results/0"));
   CHECK_THROWS_WITH(read_bench_log("{]", "c.json"), contains("not JSON"));
-  CHECK_THROWS_WITH(read_bench_log("8 2 float sum -1 bad 0 0 0\n", "d.txt", 2),
-                    contains("line 1"));
+  CHECK_THROWS_WITH(read_bench_log("8 2 float sum -1 bad 0 0 0\n", "d.txt", 2), contains("line 1"));
 }
 
 TEST_CASE("fit: one line is found exactly, with no margin and no second segment") {
