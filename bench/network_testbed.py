@@ -7,7 +7,9 @@ Every rank gets a network namespace with one cable (veth) to a bridge; `tc tbf` 
 both directions. Three things then happen for each bandwidth:
 
 1. Calibration, on 2 ranks: all-reduces of two sizes, of which latency and bandwidth are fitted. They
-   are all that the simulation is told of the network.
+   are all that the simulation is told of the network. With --host-model a third one, on all ranks,
+   tells it how many bytes a second the machine's processors can move for all of them together
+   (`cluster.software.host_bandwidth`): above about 250 Mbit/s they, not the cables, set the pace.
 2. Measurement: the cells of the grid (ranks x bucket cap x model x overlap), trained by real Gloo.
 3. Prediction: the same scenarios in the simulator.
 
@@ -57,6 +59,7 @@ def main() -> None:
     parser.add_argument("gradsync", type=pathlib.Path, help="the built command")
     parser.add_argument("--grid", choices=_GRIDS, default="accuracy")
     parser.add_argument("--repeat", type=int, default=2, help="runs of each cell (default 2)")
+    parser.add_argument("--host-model", action="store_true", help="fit the processors, too")
     parser.add_argument("--out", type=pathlib.Path, help="folder for results.json and accuracy.svg")
     arguments = parser.parse_args()
     reason = _why_not_here()
@@ -67,6 +70,7 @@ def main() -> None:
     grid = _GRIDS[arguments.grid]
     with tempfile.TemporaryDirectory(prefix="gradsync-testbed-") as folder:
         bench = Bench(arguments.gradsync.resolve(), pathlib.Path(folder), grid, arguments.repeat)
+        bench.host_model = arguments.host_model
         cells = []
         for mbit in grid["mbit"]:
             with Network(max(grid["ranks"]), mbit) as network:
@@ -206,6 +210,7 @@ class Bench:
     def __init__(self, gradsync: pathlib.Path, folder: pathlib.Path, grid: dict, repeat: int):
         self._gradsync, self._folder, self._grid, self._repeat = gradsync, folder, grid, repeat
         self._runs = 0
+        self.host_model = False
 
     def measure(self, network: Network) -> list:
         cluster = self._calibrate(network)
@@ -238,18 +243,26 @@ class Bench:
         Of S bytes on 2 ranks, in two rounds of S / 2 over a way of two cables: 2 a + S / b.
         """
         sizes = [64 * 1024, 4 * 1024 * 1024]
-        times = []
-        for size in sizes:
-            steps = []
-            for _ in range(self._repeat):
-                run = self._real(network, one_tensor_profile(size // 4), 2, 25)
-                steps += run["exposed_all"]
-            times.append(statistics.median(steps))
+        times = [self._allreduce_seconds(network, size, 2) for size in sizes]
         bytes_per_second = (sizes[1] - sizes[0]) / (times[1] - times[0])
         way_latency = max(0.0, (times[0] - sizes[0] / bytes_per_second) / 2)
-        return {
-            "intra_node": {"bandwidth": f"{bytes_per_second / 1e9:.9f}GBps", "latency": f"{way_latency / 2 * 1e6:.3f}us"},
+        cable = {
+            "bandwidth": f"{bytes_per_second / 1e9:.9f}GBps",
+            "latency": f"{way_latency / 2 * 1e6:.3f}us",
         }
+        cluster = {"nodes": 1, "gpus_per_node": network.ranks, "intra_node": cable}
+        if self.host_model:
+            # All ranks together send 2 (n - 1) S bytes.
+            moved = 2 * (network.ranks - 1) * sizes[1]
+            seconds = self._allreduce_seconds(network, sizes[1], network.ranks)
+            cluster["software"] = {"host_bandwidth": f"{moved / seconds / 1e9:.9f}GBps"}
+        return cluster
+
+    def _allreduce_seconds(self, network: Network, size: int, ranks: int) -> float:
+        steps = []
+        for _ in range(self._repeat):
+            steps += self._real(network, one_tensor_profile(size // 4), ranks, 25)["exposed_all"]
+        return statistics.median(steps)
 
     def _real(self, network: Network, profile: dict, ranks: int, cap_mb: int) -> dict:
         scenario = self._scenario(profile, ranks, cap_mb, {})
