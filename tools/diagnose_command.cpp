@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,7 +39,37 @@ struct DiagnoseOptions {
 struct Evidence {
   std::vector<RankReport> reports;
   Scenario scenario;
+  /// Of a live job in which ranks advanced while they were watched: where they are. Such a job is
+  /// not stuck, whatever a single look at it would suggest.
+  std::string progress;
 };
+
+/// Between the two looks at a live job.
+constexpr std::chrono::seconds kLiveWatch{3};
+
+/// Where the ranks that advanced from one look to the next are now; empty if none did. What counts
+/// is that a rank came to another phase or completed a step: a rank that is stuck does neither.
+std::string describe_progress(const std::vector<RankReport>& before,
+                              const std::vector<RankReport>& after) {
+  std::int64_t advanced = 0, lowest = 0, highest = 0;
+  for (const RankReport& now : after) {
+    lowest = now.rank == after.front().rank ? now.steps_completed
+                                            : std::min(lowest, now.steps_completed);
+    highest = std::max(highest, now.steps_completed);
+    for (const RankReport& then : before) {
+      const bool moved = now.steps_completed != then.steps_completed ||
+                         now.phase_since != then.phase_since || now.state != then.state;
+      if (then.rank == now.rank && moved) ++advanced;
+    }
+  }
+  if (advanced == 0) return "";
+  return fmt::format(
+      "running: {} of {} ranks advanced while they were watched, for {} s; they have completed {} "
+      "of {} steps. Nothing is stuck.\n",
+      advanced, after.size(), kLiveWatch.count(),
+      lowest == highest ? fmt::format("{}", lowest) : fmt::format("{} to {}", lowest, highest),
+      after.front().steps_planned);
+}
 
 /// A run directory with all of its ranks, or some flight files of one run, RUN/flight/rank-N.json.
 Evidence read_evidence(const std::vector<std::string>& paths) {
@@ -90,8 +123,19 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
                     options.live + "\" is neither");
   }
   const JobStore store = connect_job_store(environment, options.live_timeout);
-  LiveJob job = request_dumps(*store.store, options.live_timeout);
-  return {std::move(job.reports), parse_scenario(job.scenario, "the job's scenario", "")};
+  LiveJob first = request_dumps(*store.store, options.live_timeout);
+  const bool all_run = std::ranges::all_of(
+      first.reports, [](const RankReport& report) { return report.state == RankState::kRunning; });
+  if (!all_run) {
+    return {std::move(first.reports), parse_scenario(first.scenario, "the job's scenario", ""), ""};
+  }
+  // Ranks that run are never all at the same place: a rank that is on its way to a collective in
+  // which the others wait looks like one that will never come. So look twice.
+  std::this_thread::sleep_for(kLiveWatch);
+  LiveJob second = request_dumps(*store.store, options.live_timeout);
+  std::string progress = describe_progress(first.reports, second.reports);
+  return {std::move(second.reports), parse_scenario(second.scenario, "the job's scenario", ""),
+          std::move(progress)};
 }
 
 void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagnosis) {
@@ -127,8 +171,12 @@ int diagnose_paths(const DiagnoseOptions& options) {
   }
   const Evidence evidence =
       options.live.empty() ? read_evidence(options.paths) : ask_live_job(options);
-  const auto diagnosis = diagnose(evidence.reports, evidence.scenario);
-  print(options, diagnosis);
+  auto diagnosis = diagnose(evidence.reports, evidence.scenario);
+  if (!evidence.progress.empty() && diagnosis && diagnosis->verdict != "silent divergence") {
+    diagnosis.reset();
+  }
+  if (diagnosis || evidence.progress.empty() || options.json) print(options, diagnosis);
+  if (!options.json) std::cout << evidence.progress;
   if (!options.json) {
     std::cout << diagnosis::describe_arrivals(evidence.reports, evidence.scenario);
   }

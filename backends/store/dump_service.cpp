@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -123,7 +124,9 @@ LiveJob request_dumps(Store& store, Seconds timeout) {
   for (int rank = 0; rank < job.world_size; ++rank) {
     const std::string key = answer_key(number, rank);
     try {
-      job.reports.push_back(rank_report_from_text(get_large(store, key, left()), key));
+      // Those after a rank that does not answer have had time enough to: what is there is taken.
+      const Seconds patience = std::max(left(), Seconds{0.2});
+      job.reports.push_back(rank_report_from_text(get_large(store, key, patience), key));
     } catch (const StoreTimeout&) {
       continue;  // it is stopped, or gone
     }

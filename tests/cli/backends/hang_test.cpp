@@ -1,7 +1,9 @@
 // Jobs that do not complete: the same hang in both worlds, and a rank that dies.
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "tests/cli/command.hpp"
 #include "tests/cli/scenarios.hpp"
@@ -82,6 +84,44 @@ TEST_CASE("kill -9 of a rank ends the run with status 6, names the rank, and lea
   const CommandResult diagnosed = run_command({"diagnose", directory.path() / "out", "--json"});
   CHECK(diagnosed.json().at("kind") == "rank_died");
   CHECK(diagnosed.json().at("ranks") == nlohmann::ordered_json({2}));
+}
+
+TEST_CASE("a job that runs is looked into through its store, and a rank's dump comes by SIGUSR1") {
+  const TemporaryDirectory directory;
+  Command command(run_arguments(
+      shipped("quickstart.json"), small_model(),
+      {"--backend", "gloo", "--ranks", "3", "--timeout", "10min", "--set", "train.epochs=1000000",
+       "--set", "train.hash_every=0", "--out", directory.path() / "out"}));
+  REQUIRE(command.wait_for_output("\n       3 "));
+
+  const CommandResult running = run_command({"diagnose", "--live", directory.path() / "out"});
+  INFO(running.err);
+  CHECK(running.exit_status == 0);
+  CHECK_THAT(running.out, contains("running: 3 of 3 ranks advanced"));
+
+  // A rank that is stopped holds the others up: they still answer, and say who is missing.
+  const auto stopped = command.processes_with("RANK", "1");
+  REQUIRE(stopped.size() == 1);
+  REQUIRE(::kill(stopped.front(), SIGSTOP) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const CommandResult stuck =
+      run_command({"diagnose", "--live", directory.path() / "out", "--json"});
+  INFO(stuck.out << stuck.err);
+  CHECK(stuck.exit_status == 0);
+  CHECK(stuck.json().at("ranks") == nlohmann::ordered_json({1}));
+  REQUIRE(::kill(stopped.front(), SIGCONT) == 0);
+
+  const auto asked = command.processes_with("RANK", "2");
+  REQUIRE(asked.size() == 1);
+  REQUIRE(::kill(asked.front(), SIGUSR1) == 0);
+  const auto dump = directory.path() / "out" / "ranks" / "rank-2.dump.json";
+  for (int i = 0; i < 600 && !std::filesystem::exists(dump); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(std::filesystem::exists(dump));
+  CHECK(::kill(command.pid(), SIGTERM) == 0);
+  command.wait();
+  CHECK(command.survivors().empty());
 }
 
 TEST_CASE("a signal to the command ends all ranks, and the run has failed by it") {
