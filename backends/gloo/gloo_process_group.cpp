@@ -33,6 +33,9 @@ constexpr Seconds kStoreTimeout{5};
 /// How long a rank whose neighbour vanished waits for someone who knows why (the launcher, which
 /// sees the signal, or the neighbour itself, which publishes before it closes).
 constexpr Seconds kExplanationTime{0.3};
+/// Between finding that a neighbour is at another collective and ending the job: the other ranks
+/// are on their way, and the records that they leave by then are the votes on who is the odd one.
+constexpr Seconds kVoteTime{0.2};
 /// A rank in shutdown lets those that wait in a collective time out first: their error says more.
 constexpr Seconds kShutdownExtra{1};
 
@@ -242,6 +245,7 @@ void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
     // rank further away may be at another one; its messages have another tag and find no buffer
     // here.
     if (const auto theirs = signatures->exchange(record.sequence, mine, timeout)) {
+      wait_for_failure_elsewhere(kVoteTime);
       throw Error(ErrorCode::kDesync,
                   describe_mismatch(record.sequence, job_rank(signatures->left_neighbour()),
                                     *theirs, self(), mine));
