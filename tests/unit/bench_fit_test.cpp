@@ -165,7 +165,8 @@ TEST_CASE("fit: a measured table, with margins that hold what noise does to it")
 TEST_CASE("fit: no line has a negative latency, and too little is refused") {
   std::vector<BenchRow> rows = rows_on_a_line(0, 1e9, 1 << 20, 1 << 26);
   for (BenchRow& row : rows) row.time *= std::pow(static_cast<double>(row.bytes), 0.05);
-  for (const FitSegment& segment : PiecewiseFit(rows).segments()) {
+  const PiecewiseFit fit(rows);
+  for (const FitSegment& segment : fit.segments()) {
     CHECK(segment.latency.value >= 0);
     CHECK(segment.seconds_per_byte.value >= 0);
   }
