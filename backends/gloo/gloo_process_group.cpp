@@ -51,21 +51,6 @@ std::uint32_t message_tag(std::int64_t sequence, const std::string& signature_te
          (stable_hash(signature_text) & 0x00ffffffu);
 }
 
-/// What a failure of the job means for a collective of this rank.
-CommError error_for(const Failure& failure, int rank, const CollectiveRecord& record) {
-  switch (failure.code) {
-    case ErrorCode::kRankDied:
-      return CommError(ErrorCode::kRankDied, rank, record, failure.describe());
-    case ErrorCode::kDesync:
-      return CommError(ErrorCode::kDesync, rank, record, failure.cause);
-    default:
-      break;
-  }
-  if (failure.rank == rank) return CommError(failure.code, rank, record, failure.cause);
-  return CommError(ErrorCode::kPeerFailed, rank, record,
-                   fmt::format("rank {} failed first: {}", failure.rank, failure.cause));
-}
-
 const GlooProcessGroup::Options& checked(const GlooProcessGroup::Options& options) {
   if (options.timeout <= Seconds(0)) {
     throw Error(ErrorCode::kUsage, "gloo: the timeout must be positive");

@@ -42,6 +42,20 @@ std::string Failure::describe() const {
   return rank < 0 ? cause : fmt::format("rank {} {}", rank, cause);
 }
 
+CommError error_for(const Failure& failure, int rank, const CollectiveRecord& record) {
+  switch (failure.code) {
+    case ErrorCode::kRankDied:
+      return CommError(ErrorCode::kRankDied, rank, record, failure.describe());
+    case ErrorCode::kDesync:
+      return CommError(ErrorCode::kDesync, rank, record, failure.cause);
+    default:
+      break;
+  }
+  if (failure.rank == rank) return CommError(failure.code, rank, record, failure.cause);
+  return CommError(ErrorCode::kPeerFailed, rank, record,
+                   fmt::format("rank {} failed first: {}", failure.rank, failure.cause));
+}
+
 Failure publish_failure(Store& store, Failure failure, Seconds timeout) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   failure.time = std::chrono::duration_cast<Seconds>(now);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/store/store.hpp"
+#include "engine/comm/comm_error.hpp"
 #include "engine/core/error.hpp"
 
 namespace gradsync {
@@ -21,6 +22,10 @@ struct Failure {
   /// "rank 2 died (signal 9)"
   std::string describe() const;
 };
+
+/// What a failure of the job means for a collective of `rank`: its own error, the death or the
+/// disagreement that ended all, or kPeerFailed.
+CommError error_for(const Failure& failure, int rank, const CollectiveRecord& record);
 
 /// Publishes `failure` (with the current time) unless there is one; returns the one that holds.
 Failure publish_failure(Store& store, Failure failure, Seconds timeout);

@@ -23,6 +23,16 @@ class Clock {
   /// Charges compute that has really been done (`flops` operations). A wall clock has already
   /// spent the time and does nothing; the simulated clock advances by flops / rate.
   virtual void charge_flops(double flops) = 0;
+
+  /// Writes into `time` when the work that the rank has issued so far is done: at once where a call
+  /// returns with its work done; where a device works on behind the host, no later than the return
+  /// of `settle_stamps`. `time` must stay where it is until then.
+  virtual void stamp(Seconds& time) { time = now(); }
+  /// Waits until everything that has been stamped has happened. Throws what the device's failure, or
+  /// that of a collective which it waits for, throws.
+  virtual void settle_stamps() {}
+  /// Writes none of the stamps that are not settled: a step was left half-way.
+  virtual void forget_stamps() noexcept {}
 };
 
 }  // namespace gradsync

@@ -13,6 +13,15 @@ constexpr std::uint64_t splitmix64(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
+/// s * 2^j: +-1, +-2, +-4, +-8, from three bits that a multiplicative hash spreads. A sum of such
+/// numbers is exact in any order.
+constexpr double signed_power(std::uint32_t key, std::int64_t element) noexcept {
+  const std::uint32_t mixed = (key + static_cast<std::uint32_t>(element)) * 2654435761u;
+  const std::uint32_t bits = (mixed ^ (mixed >> 15)) * 2246822519u >> 29;
+  const auto magnitude = static_cast<double>(1u << (bits & 3u));
+  return (bits & 4u) != 0 ? -magnitude : magnitude;
+}
+
 /// Random numbers that are looked up instead of drawn: number `index` of stream `stream` of a seed,
 /// in any order and on any machine. Integer arithmetic and correctly rounded operations only (no
 /// C library functions), so every processor and compiler gives the same bits.

@@ -27,6 +27,7 @@ Reducer::Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group,
       position_(&position),
       warnings_(&warnings),
       options_(options),
+      fills_at_launch_(parameters_.front()->data.device().prefers_batches()),
       ready_(parameters_.size(), 0) {
   set_layout(initial_assignment());
   if (options_.find_unused_parameters || options_.static_graph) {
@@ -45,11 +46,12 @@ void Reducer::refuse(const Error& misuse) const {
 }
 
 void Reducer::prepare_for_forward() {
-  times_ = {.forward_start = group_->clock().now()};
+  times_ = {};
+  group_->clock().stamp(times_.forward_start);
 }
 
 void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs) {
-  times_.backward_compute_start = group_->clock().now();
+  group_->clock().stamp(times_.backward_compute_start);
   has_prepared_backward_ = true;
   expects_hooks_ = true;
   local_is_intended_ = false;
@@ -106,7 +108,7 @@ void Reducer::mark_ready(std::size_t index, BackwardPass& pass) {
   if (ready_[index] != 0) refuse(marked_ready_twice(place(), options_, name(index)));
   ready_[index] = 1;
   needs_finalise_ = true;
-  fill_slot(*parameters_[index], index);
+  if (!fills_at_launch_) fill_slot(*parameters_[index], index);
 
   const std::size_t bucket = locations_[index].bucket;
   if (--buckets_[bucket].pending > 0 || bucket != next_bucket_) return;
@@ -135,12 +137,37 @@ void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
     if (!comm_hook_) device.divide(view, divisor_);
     return;
   }
+  if (fills_at_launch_) {
+    copies_.push_back({&view, &parameter.grad});
+    return;
+  }
   if (comm_hook_) {
     device.copy(view, parameter.grad);
   } else {
     device.scale(view, parameter.grad, scale_factor(view.dtype()));
   }
   if (options_.gradient_as_bucket_view) parameter.grad = view;
+}
+
+/// All gradients of a bucket at once, where a copy costs a launch. Nobody has touched them since
+/// their hooks ran: they belong to the reducer until backward has ended.
+void Reducer::fill_bucket(Bucket& bucket) {
+  copies_.clear();
+  for (const BucketSlot& slot : bucket.slots) {
+    fill_slot(*parameters_[slot.parameter], slot.parameter);
+  }
+  if (copies_.empty()) return;
+  Device& device = bucket.gradients.device();
+  if (comm_hook_) {
+    device.copy_many(copies_);
+  } else {
+    device.scale_many(copies_, scale_factor(bucket.gradients.dtype()));
+  }
+  if (!options_.gradient_as_bucket_view) return;
+  for (const BucketSlot& slot : bucket.slots) {
+    Tensor& grad = parameters_[slot.parameter]->grad;
+    if (grad.defined()) grad = slot.view;
+  }
 }
 
 /// 1/divisor as PyTorch multiplies by it. Before 2.0 a factor was rounded to the gradient's own
@@ -166,8 +193,9 @@ void Reducer::launch_ready_buckets() {
 }
 
 void Reducer::launch(std::size_t index) {
-  if (index == 0) times_.backward_comm_start = group_->clock().now();
   Bucket& bucket = buckets_[index];
+  if (fills_at_launch_) fill_bucket(bucket);
+  if (index == 0) group_->clock().stamp(times_.backward_comm_start);
   bucket.future = start_reduction(bucket, index, bucket.gradients, Phase::kBackward);
 }
 
@@ -200,7 +228,7 @@ void Reducer::queue_finalisation(BackwardPass& pass) {
     used_->launch(*group_, position_->options(Phase::kBackward, "used parameters"));
   }
   pass.queue_callback([this] {
-    times_.backward_compute_end = group_->clock().now();
+    group_->clock().stamp(times_.backward_compute_end);
     if (options_.static_graph && should_rebuild()) {
       arrival_.insert(arrival_.end(), unused_.begin(), unused_.end());
     }
@@ -221,13 +249,13 @@ void Reducer::reduce_after_backward(BackwardPass& pass) {
 /// static_graph: the first backward has only counted hooks. What it did not reach is unused for
 /// good.
 void Reducer::reduce_recorded_graph() {
-  times_.backward_compute_end = group_->clock().now();
+  group_->clock().stamp(times_.backward_compute_end);
   used_->launch(*group_, position_->options(Phase::kBackward, "used parameters"));
   needs_finalise_ = true;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (hooks_expected_[i] == 0) unused_.push_back(i);
     ready_[i] = 1;
-    fill_slot(*parameters_[i], i);
+    if (!fills_at_launch_) fill_slot(*parameters_[i], i);
   }
   for (Bucket& bucket : buckets_) bucket.pending = 0;
   launch_ready_buckets();

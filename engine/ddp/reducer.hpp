@@ -103,6 +103,7 @@ class Reducer {
   // Backward
   void mark_ready(std::size_t index, BackwardPass& pass);
   void fill_slot(Parameter& parameter, std::size_t index);
+  void fill_bucket(Bucket& bucket);
   double scale_factor(DType dtype) const;
   void launch_ready_buckets();
   void launch(std::size_t bucket);
@@ -114,7 +115,6 @@ class Reducer {
   // End of backward (reducer_finalise.cpp)
   void finalise();
   void take_result(Bucket& bucket, std::size_t index);
-  void take_result(const Bucket& bucket, const BucketSlot& slot, const Tensor& result);
 
   std::vector<ParameterPtr> parameters_;
   ProcessGroup* group_;
@@ -124,6 +124,8 @@ class Reducer {
 
   std::vector<Bucket> buckets_;
   std::vector<BucketLocation> locations_;  // by parameter
+  bool fills_at_launch_;                   // a bucket's gradients are copied in together
+  std::vector<TensorPair> copies_;         // of the bucket at hand
   bool rebuilt_ = false;
   std::vector<std::size_t> arrival_;  // parameters in the order of their gradients, for the rebuild
 

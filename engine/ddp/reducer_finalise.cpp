@@ -8,7 +8,7 @@ void Reducer::finalise() {
   expects_hooks_ = false;
   needs_finalise_ = false;
   for (std::size_t b = 0; b < buckets_.size(); ++b) take_result(buckets_[b], b);
-  times_.backward_comm_end = group_->clock().now();
+  group_->clock().stamp(times_.backward_comm_end);
   if (tracks_use()) {
     used_->finish();
     // With static_graph the marks of the first iteration stay.
@@ -26,25 +26,27 @@ void Reducer::take_result(Bucket& bucket, std::size_t index) {
   if (options_.gradient_as_bucket_view && !result.aliases(bucket.gradients)) {
     bucket.gradients.device().copy(bucket.gradients, result);
   }
-  for (const BucketSlot& slot : bucket.slots) take_result(bucket, slot, result);
-}
-
-void Reducer::take_result(const Bucket& bucket, const BucketSlot& slot, const Tensor& result) {
-  Parameter& parameter = *parameters_[slot.parameter];
-  // Nobody used it: its gradient, if it has one, is that of an earlier iteration and stays.
-  if (tracks_use() && !used_->is_used_anywhere(slot.parameter)) return;
-
-  if (options_.gradient_as_bucket_view) {
-    if (parameter.grad.defined() && !parameter.grad.aliases(slot.view)) {
-      refuse(not_a_bucket_view(place(), parameter.name()));
-    }
-    parameter.grad = slot.view;
-    return;
-  }
-  if (!parameter.grad.defined()) parameter.grad = parameter.data.empty_like();
   const bool in_place = result.aliases(bucket.gradients);
-  parameter.grad.device().copy(
-      parameter.grad, in_place ? slot.view : result.slice(slot.offset, parameter.data.shape()));
+  std::vector<Tensor> parts;  // of another result than the bucket itself
+  parts.reserve(bucket.slots.size());
+  copies_.clear();
+  for (const BucketSlot& slot : bucket.slots) {
+    Parameter& parameter = *parameters_[slot.parameter];
+    // Nobody used it: its gradient, if it has one, is that of an earlier iteration and stays.
+    if (tracks_use() && !used_->is_used_anywhere(slot.parameter)) continue;
+
+    if (options_.gradient_as_bucket_view) {
+      if (parameter.grad.defined() && !parameter.grad.aliases(slot.view)) {
+        refuse(not_a_bucket_view(place(), parameter.name()));
+      }
+      parameter.grad = slot.view;
+      continue;
+    }
+    if (!parameter.grad.defined()) parameter.grad = parameter.data.empty_like();
+    if (!in_place) parts.push_back(result.slice(slot.offset, parameter.data.shape()));
+    copies_.push_back({&parameter.grad, in_place ? &slot.view : &parts.back()});
+  }
+  if (!copies_.empty()) bucket.gradients.device().copy_many(copies_);
 }
 
 }  // namespace gradsync

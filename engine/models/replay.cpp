@@ -15,14 +15,6 @@ std::uint32_t gradient_key(int rank, std::int64_t step, std::size_t parameter) {
   return static_cast<std::uint32_t>(random.bits(parameter) >> 32);
 }
 
-/// s * 2^j: +-1, +-2, +-4, +-8, from three bits that a multiplicative hash spreads.
-double signed_power(std::uint32_t key, std::int64_t element) {
-  const std::uint32_t mixed = (key + static_cast<std::uint32_t>(element)) * 2654435761u;
-  const std::uint32_t bits = (mixed ^ (mixed >> 15)) * 2246822519u >> 29;
-  const double magnitude = static_cast<double>(1u << (bits & 3u));
-  return (bits & 4u) != 0 ? -magnitude : magnitude;
-}
-
 /// A float32 tensor with value(i) at position i, converted to `dtype`.
 template <typename Value>
 Tensor make_tensor(const Shape& shape, DType dtype, Device& device, Value value) {
@@ -110,10 +102,9 @@ std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {
     const Seconds before = i == 0 ? Seconds{0} : profile_->parameters[ready_order_[i - 1]].ready;
     const auto make_gradient = [this, p, step = batch.global_step] {
       const ProfileParameter& of = profile_->parameters[p];
-      const std::uint32_t key = gradient_key(rank_, step, p);
-      return make_tensor(of.shape, of.dtype, *device_, [&](std::int64_t element) {
-        return world_size_ * signed_power(key, element);
-      });
+      Tensor gradient = Tensor::empty(of.shape, of.dtype, *device_);
+      device_->fill_signed_powers(gradient, gradient_key(rank_, step, p), world_size_);
+      return gradient;
     };
     chain = graph.record(
         std::move(chain.data),

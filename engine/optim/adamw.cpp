@@ -29,6 +29,7 @@ AdamW::AdamW(std::vector<ParameterGroup> groups) : Optimizer(base_groups(groups)
 }
 
 void AdamW::step() {
+  std::vector<AdamWUpdate> updates;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const AdamWOptions& options = options_[g];
     for (std::size_t i = 0; i < groups_[g].parameters.size(); ++i) {
@@ -41,17 +42,21 @@ void AdamW::step() {
         if (options.amsgrad) state.max_exp_avg_sq = parameter.data.zeros_like();
       }
       ++state.step;
-      parameter.data.device().adamw_step(parameter.data, parameter.grad, state.exp_avg,
-                                         state.exp_avg_sq, state.max_exp_avg_sq,
-                                         {.lr = groups_[g].lr,
-                                          .beta1 = options.beta1,
-                                          .beta2 = options.beta2,
-                                          .eps = options.eps,
-                                          .weight_decay = options.weight_decay,
-                                          .maximize = options.maximize,
-                                          .step = state.step});
+      updates.push_back({&parameter.data,
+                         &parameter.grad,
+                         &state.exp_avg,
+                         &state.exp_avg_sq,
+                         &state.max_exp_avg_sq,
+                         {.lr = groups_[g].lr,
+                          .beta1 = options.beta1,
+                          .beta2 = options.beta2,
+                          .eps = options.eps,
+                          .weight_decay = options.weight_decay,
+                          .maximize = options.maximize,
+                          .step = state.step}});
     }
   }
+  if (!updates.empty()) updates.front().param->device().adamw_many(updates);
 }
 
 }  // namespace gradsync

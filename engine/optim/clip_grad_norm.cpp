@@ -68,10 +68,9 @@ double clip_grad_norm(std::span<const ParameterPtr> parameters, double max_norm,
   }
   if (gradients.empty()) return 0;
 
-  std::vector<double> norms;
-  for (const Tensor& gradient : gradients) {
-    norms.push_back(gradient.device().norm(gradient, norm_type));
-  }
+  Device& device = gradients.front().device();
+  std::vector<double> norms(gradients.size());
+  device.norm_many(norms, gradients, norm_type);
   const DType dtype = common_dtype(gradients);
   const double norm = norm_of_norms(norms, norm_type, dtype);
   if (error_if_nonfinite && !std::isfinite(norm)) {
@@ -82,9 +81,9 @@ double clip_grad_norm(std::span<const ParameterPtr> parameters, double max_norm,
                             norm_type, norm));
   }
   const double coefficient = clip_coefficient(norm, max_norm, dtype);
-  for (Tensor& gradient : gradients) {
-    gradient.device().scale(gradient, gradient, coefficient);
-  }
+  std::vector<TensorPair> in_place;
+  for (Tensor& gradient : gradients) in_place.push_back({&gradient, &gradient});
+  device.scale_many(in_place, coefficient);
   return norm;
 }
 

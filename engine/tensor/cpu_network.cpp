@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <tuple>
 #include <type_traits>
 
 #include "engine/core/error.hpp"
 #include "engine/tensor/cpu_blas.hpp"
 #include "engine/tensor/cpu_network_kernels.hpp"
 #include "engine/tensor/element.hpp"
+#include "engine/tensor/in_float32.hpp"
 
 namespace gradsync {
 namespace {
@@ -92,46 +92,6 @@ struct AttentionShape {
   }
 
   std::int64_t seq, width, heads, head_width, count;
-};
-
-bool is_16_bit(const Tensor& tensor) {
-  return tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBFloat16;
-}
-
-Tensor cast_to(DType dtype, const Tensor& tensor) {
-  Tensor result = Tensor::empty(tensor.shape(), dtype, tensor.device());
-  result.device().cast(result, tensor);
-  return result;
-}
-
-/// An argument of a kernel as float32: results are rounded back by `finish`, inputs need nothing,
-/// and what is no 16-bit tensor passes through.
-template <typename Argument>
-struct InFloat32 {
-  Argument value;
-  Argument get() { return value; }
-  void finish() {}
-};
-template <>
-struct InFloat32<const Tensor&> {
-  explicit InFloat32(const Tensor& tensor)
-      : wide(is_16_bit(tensor) && tensor.defined() ? cast_to(DType::kFloat32, tensor) : tensor) {}
-  const Tensor& get() { return wide; }
-  void finish() {}
-
-  Tensor wide;
-};
-template <>
-struct InFloat32<Tensor&> {
-  explicit InFloat32(Tensor& tensor)
-      : narrow(tensor), wide(tensor.defined() ? cast_to(DType::kFloat32, tensor) : tensor) {}
-  Tensor& get() { return wide; }
-  void finish() {
-    if (narrow.defined()) narrow.device().cast(narrow, wide);
-  }
-
-  Tensor& narrow;
-  Tensor wide;
 };
 
 class CpuNetwork final : public Kernels {
@@ -407,18 +367,10 @@ class CpuNetwork final : public Kernels {
   }
 
  private:
-  /// Calls a kernel on float32 copies of its 16-bit arguments: one rounding at the end, where
-  /// 16-bit hardware would round in between as well.
   template <typename... Parameters>
   void in_float32(void (Kernels::*kernel)(Parameters...),
                   std::type_identity_t<Parameters>... arguments) {
-    std::tuple<InFloat32<Parameters>...> wide{InFloat32<Parameters>{arguments}...};
-    std::apply(
-        [&](auto&... argument) {
-          (this->*kernel)(argument.get()...);
-          (argument.finish(), ...);
-        },
-        wide);
+    call_in_float32<Parameters...>(*this, kernel, arguments...);
   }
 };
 

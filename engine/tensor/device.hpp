@@ -54,14 +54,31 @@ struct SgdStep {
   bool first;  ///< the momentum buffer is undefined before: it takes a copy of the gradient
 };
 
+/// One of many copies in a call.
+struct TensorPair {
+  Tensor* dst;
+  const Tensor* src;
+};
+
+/// One of many AdamW steps in a call, as of `Device::adamw_step`.
+struct AdamWUpdate {
+  Tensor* param;
+  const Tensor* grad;
+  Tensor* exp_avg;
+  Tensor* exp_avg_sq;
+  Tensor* max_exp_avg_sq;
+  AdamWStep step;
+};
+
 /// The third seam: memory and the element-wise operations that the engine itself needs. The reducer
 /// and the optimizers are written against this interface alone, so their code is the same on the
 /// CPU, on CUDA and on the meta device (shapes without bytes), where every operation does nothing.
 ///
 /// All tensors of one call are contiguous, live on this device and, unless said otherwise, have the
 /// same dtype and numel; a call that breaks this throws Error(kInternal). Operations on CUDA are
-/// ordered on the device's compute stream. A device is shared by all ranks of a process and is
-/// thread-safe for calls on different tensors.
+/// ordered on the device's compute stream and may still be under way when a call returns; calls
+/// that give values to the host wait for theirs. A device is shared by all ranks of a process and
+/// is thread-safe for calls on different tensors.
 class Device {
  public:
   virtual ~Device() = default;
@@ -95,6 +112,20 @@ class Device {
   /// Updates `param` and `momentum_buffer` (undefined when momentum is 0).
   virtual void sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_buffer,
                         const SgdStep& step) = 0;
+
+  /// Operations on many tensors, each as the operation on one, whose bits they have. A device to
+  /// which every call is a launch does them in one; the others, one after another.
+  virtual void copy_many(std::span<const TensorPair> pairs);
+  virtual void scale_many(std::span<const TensorPair> pairs, double factor);
+  /// norms[i] of tensors[i].
+  virtual void norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p);
+  virtual void adamw_many(std::span<const AdamWUpdate> updates);
+  /// True where work had better be saved up for such a call.
+  virtual bool prefers_batches() const noexcept { return false; }
+
+  /// dst[i] = factor * signed_power(key, i) (engine/core/random.hpp), exact for a
+  /// whole factor whose bits the dtype holds: the gradients of replayed models.
+  virtual void fill_signed_powers(Tensor& dst, std::uint32_t key, double factor);
 
   /// The operations of a network on this device.
   virtual Kernels& kernels() noexcept = 0;

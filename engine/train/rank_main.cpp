@@ -207,6 +207,7 @@ class Training {
       return train_step(epoch);
     } catch (const InterruptedStep& interrupted) {
       reason = interrupted.reason;
+      clock_.forget_stamps();  // they would be written into a step that is gone
     }
     keeper_.note(RankEventKind::kSkipped, reason);
     keeper_.update([](RankReport& report) { ++report.steps_completed; });
@@ -219,10 +220,10 @@ class Training {
     StepRecord record;
     record.epoch = epoch;
     record.step = report_.steps_completed;
-    record.begin = clock_.now();
     keeper_.enter(Phase::kData);
     const std::int64_t batches = std::min(scenario_.train.accumulate_steps, loader_.batches_left());
     if (batches == 0) return false;
+    clock_.stamp(record.begin);
     optimizer_->zero_grad();
     record.batches = batches;
     record.reductions = 0;
@@ -231,12 +232,16 @@ class Training {
       graph_.leave_out(faults_.unused_parameters(*model_, record.step));
     }
 
-    Seconds data{0};
-    Seconds forward{0};
+    // A device may still be busy with a step when all of it has been issued. So what the host wants
+    // to know of it, times and losses, is asked for at the end, when there is nothing left to
+    // issue.
+    std::vector<BatchTimes> times(static_cast<std::size_t>(batches));
+    std::vector<Tensor> losses;
     std::vector<std::int64_t> sample_indices;
     for (std::int64_t micro_step = 0; micro_step < batches; ++micro_step) {
       const FaultInjector::Position position{epoch, record.step, micro_step};
-      const Seconds begin = clock_.now();
+      BatchTimes& of_batch = times[static_cast<std::size_t>(micro_step)];
+      clock_.stamp(of_batch.begin);
       keeper_.enter(Phase::kData);
       faults_.happen(FaultPoint::kData, position);
       Batch batch = *loader_.next();
@@ -244,7 +249,7 @@ class Training {
       keeper_.add_samples(epoch, batch.sample_indices);
       sample_indices.insert(sample_indices.end(), batch.sample_indices.begin(),
                             batch.sample_indices.end());
-      const Seconds drawn = clock_.now();
+      clock_.stamp(of_batch.drawn);
 
       keeper_.enter(Phase::kForward);
       faults_.happen(FaultPoint::kForward, position);
@@ -258,10 +263,8 @@ class Training {
         no_sync.emplace(*ddp_);
       }
       const std::vector<Variable> outputs = ddp_->forward(batch, graph_);
-      const Seconds computed = clock_.now();
+      clock_.stamp(of_batch.computed);
       if (ddp_->has_rebuilt_buckets() != report_.rebuilt_buckets) describe_buckets();
-      data += (micro_step == 0 ? drawn - record.begin : drawn - begin);
-      forward += computed - drawn;
 
       // The reducer's hooks launch the buckets as the gradients arrive, and its callback at the end
       // of the pass waits for all of them: when backward returns every gradient is the mean over
@@ -270,24 +273,20 @@ class Training {
       faults_.happen(FaultPoint::kBackward, position);
       faults_.arm(position);
       backward(outputs.front(), record);
-      add_loss(record, outputs.front().data);
+      losses.push_back(outputs.front().data);
       if (!faults_.empty()) last_batch_ = std::move(batch);
     }
     record.samples = std::ssize(sample_indices);
     record.sample_hash = hash_indices(sample_indices).hex();
-    record.data_end = record.begin + data;
-    record.forward_end = record.data_end + forward;
-    record.backward_end = clock_.now();
-    const IterationTimes& times = ddp_->last_iteration();
-    record.backward_compute_end = times.backward_compute_end;
-    record.comm_begin = times.backward_comm_start;
-    record.comm_end = times.backward_comm_end;
-
+    clock_.stamp(record.backward_end);
     keeper_.update([&](RankReport& report) { report.warnings = ddp_->warnings(); });
 
     keeper_.enter(Phase::kOptimizer);
     faults_.happen(FaultPoint::kOptimizer, {epoch, record.step, 0});
     update(record);
+    clock_.settle_stamps();
+    for (const Tensor& loss : losses) add_loss(record, loss);
+    split_times(record, times);
     keeper_.update([](RankReport& report) { ++report.steps_completed; });
 
     keeper_.enter(Phase::kCheck);
@@ -305,6 +304,29 @@ class Training {
     if (on_step_) on_step_(report_.steps.back());
     faults_.happen_after_step({epoch, record.step, 0});
     return true;
+  }
+
+  /// Stamps of one batch.
+  struct BatchTimes {
+    Seconds begin{0};
+    Seconds drawn{0};
+    Seconds computed{0};  ///< forward is done
+  };
+
+  /// From the stamps of all batches to one sequence of phases.
+  void split_times(StepRecord& record, const std::vector<BatchTimes>& batches) const {
+    Seconds data{0};
+    Seconds forward{0};
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      data += batches[i].drawn - (i == 0 ? record.begin : batches[i].begin);
+      forward += batches[i].computed - batches[i].drawn;
+    }
+    record.data_end = record.begin + data;
+    record.forward_end = record.data_end + forward;
+    const IterationTimes& times = ddp_->last_iteration();
+    record.backward_compute_end = times.backward_compute_end;
+    record.comm_begin = times.backward_comm_start;
+    record.comm_end = times.backward_comm_end;
   }
 
   /// Clipping and the update. Where the model is replayed they take what its profile says, or what
@@ -325,7 +347,7 @@ class Training {
       record.clip_coefficient = std::min(1.0, limit / (*record.grad_norm + kEpsilon));
       if (computed) clock_.charge_flops(kClipFlops * elements);
     }
-    record.clip_end = clock_.now();
+    clock_.stamp(record.clip_end);
     const FaultSpec* own_rate = faults_.find(FaultKind::kLearningRate, record.step);
     optimizer_->set_learning_rate(scheduled_lr(
         lr_schedule_, own_rate != nullptr ? own_rate->value : scenario_.optimizer.lr, record.step));
@@ -339,7 +361,7 @@ class Training {
     } else if (const Seconds spent = clock_.now() - begin; spent < replayed) {
       clock_.advance(replayed - spent);
     }
-    record.optimizer_end = clock_.now();
+    clock_.stamp(record.optimizer_end);
   }
 
   /// The step's loss is the mean over its batches, and so its gradient is.

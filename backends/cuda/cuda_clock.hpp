@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backends/cuda/cuda_device.hpp"
+#include "backends/wall_clock.hpp"
+
+namespace gradsync {
+
+/// The clock of a rank on a GPU. `now` is the host's; the host runs ahead, so what a step took is
+/// known from stamps: events on the compute stream, read when they are settled.
+///
+/// `advance` puts work of the wanted length into the compute stream and returns: multiply-adds on
+/// as many blocks as the GPU has multiprocessors, whose speed is measured at the first call (two
+/// host waits, then none).
+class CudaClock final : public Clock {
+ public:
+  /// `device` must outlive the clock.
+  CudaClock(CudaDevice& device, WallClock::TimePoint origin);
+
+  Seconds now() const override { return wall_.now(); }
+  void advance(Seconds duration) override;
+  void charge_flops(double) override {}
+  void stamp(Seconds& time) override;
+  void settle_stamps() override;
+
+ private:
+  struct Stamp {
+    EventPtr event;
+    Seconds* time;
+  };
+
+  double measure_rounds_per_second();
+
+  CudaDevice& device_;
+  WallClock wall_;
+  EventTimeline timeline_;
+  int blocks_;
+  std::optional<double> rounds_per_second_;
+  std::vector<Stamp> stamps_;  // in the order of the stream
+};
+
+}  // namespace gradsync

@@ -1,0 +1,323 @@
+#include "backends/cuda/cuda_device.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backends/cuda/cuda_kernels.hpp"
+#include "backends/cuda/cuda_network.hpp"
+#include "engine/core/error.hpp"
+#include "engine/tensor/element.hpp"
+#include "engine/tensor/tensor.hpp"
+
+namespace gradsync {
+namespace {
+
+class CudaStorage final : public Storage {
+ public:
+  CudaStorage(std::shared_ptr<CachingPool> pool, Bytes nbytes)
+      : Storage(static_cast<std::byte*>(pool->allocate(nbytes)), nbytes), pool_(std::move(pool)) {}
+  ~CudaStorage() override { pool_->give_back(data(), nbytes()); }
+  CudaStorage(const CudaStorage&) = delete;
+  CudaStorage& operator=(const CudaStorage&) = delete;
+
+ private:
+  std::shared_ptr<CachingPool> pool_;
+};
+
+std::string describe(const Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  return fmt::format("{}{} on {}", to_string(tensor.dtype()), to_string(tensor.shape()),
+                     tensor.device().name());
+}
+
+void require_on(const Device& device, const char* operation, const Tensor& tensor) {
+  if (!tensor.defined() || &tensor.device() != &device) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("{} on {} was given {}", operation, device.name(), describe(tensor)));
+  }
+}
+
+void require_same(const Device& device, const char* operation, const Tensor& a, const Tensor& b) {
+  require_on(device, operation, a);
+  require_on(device, operation, b);
+  if (a.dtype() != b.dtype() || a.numel() != b.numel()) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("{} cannot combine {} with {}", operation, describe(a), describe(b)));
+  }
+}
+
+void require_floating(const char* operation, const Tensor& tensor) {
+  if (!is_floating_point(tensor.dtype())) {
+    throw Error(ErrorCode::kInternal, fmt::format("{} needs a floating-point tensor, found {}",
+                                                  operation, to_string(tensor.dtype())));
+  }
+}
+
+void require_bytes(const char* operation, const Tensor& tensor, std::size_t nbytes) {
+  if (static_cast<std::size_t>(tensor.nbytes()) != nbytes) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("{} of {} was given {} bytes", operation, describe(tensor), nbytes));
+  }
+}
+
+const CudaDevice::Options& with_defaults(CudaDevice::Options& options, CudaApi& api) {
+  if (!options.memory.allocate) {
+    options.memory = {[&api](Bytes nbytes) { return api.allocate(nbytes); },
+                      [&api](void* memory) { api.release(memory); }};
+  }
+  return options;
+}
+
+/// How much of a large copy goes through one pinned buffer.
+constexpr Bytes kCopyPiece = Bytes{16} << 20;
+
+}  // namespace
+
+CudaDevice::CudaDevice(CudaApi& api, CublasApi& products, int ordinal, Options options)
+    : api_(api),
+      ordinal_((api.set_device(ordinal), ordinal)),
+      options_(with_defaults(options, api)),
+      events_(std::make_shared<EventPool>(api)),
+      pool_(std::make_shared<CachingPool>(options_.memory)),
+      stream_(api.create_stream(false)),
+      pinned_(api, events_),
+      network_(std::make_unique<CudaNetwork>(*this, products)) {}
+
+CudaDevice::~CudaDevice() {
+  network_.reset();
+  api_.destroy_stream(stream_);
+}
+
+std::string CudaDevice::name() const {
+  return fmt::format("cuda:{}", ordinal_);
+}
+
+void CudaDevice::wait_on_host(CudaEvent event) {
+  using Steady = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kSpin{100};  // most waits are short
+  constexpr std::chrono::microseconds kNap{50};
+  const auto begin = Steady::now();
+  while (!api_.is_done(event)) {
+    if (interruption_) interruption_();
+    const auto waited = Steady::now() - begin;
+    if (waited > options_.patience) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("{} has not come to the end of its work after {}", name(),
+                              format_duration(options_.patience)));
+    }
+    if (waited < kSpin) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+  // What a failed collective left behind must not be taken for a result.
+  if (interruption_) interruption_();
+  network_->check_indices();
+}
+
+Kernels& CudaDevice::kernels() noexcept {
+  return *network_;
+}
+
+std::shared_ptr<Storage> CudaDevice::allocate(Bytes nbytes) {
+  return std::make_shared<CudaStorage>(pool_, nbytes);
+}
+
+void CudaDevice::copy(Tensor& dst, const Tensor& src) {
+  require_same(*this, "copy", dst, src);
+  if (src.nbytes() == 0 || dst.data() == src.data()) return;
+  api_.copy(dst.data(), src.data(), src.nbytes(), stream_);
+}
+
+void CudaDevice::fill(Tensor& dst, double value) {
+  require_on(*this, "fill", dst);
+  if (dst.nbytes() == 0) return;
+  if (value == 0 && !std::signbit(value)) {
+    api_.clear(dst.data(), dst.nbytes(), stream_);
+  } else {
+    cuda::fill(stream_, dst.data(), dst.dtype(), dst.numel(), value);
+  }
+}
+
+void CudaDevice::fill_signed_powers(Tensor& dst, std::uint32_t key, double factor) {
+  require_on(*this, "fill_signed_powers", dst);
+  require_floating("fill_signed_powers", dst);
+  cuda::fill_signed_powers(stream_, dst.data(), dst.dtype(), dst.numel(), key, factor);
+}
+
+void CudaDevice::add(Tensor& dst, const Tensor& src) {
+  require_same(*this, "add", dst, src);
+  cuda::add(stream_, dst.data(), src.data(), dst.dtype(), dst.numel());
+}
+
+void CudaDevice::scale(Tensor& dst, const Tensor& src, double factor) {
+  const TensorPair pair{&dst, &src};
+  scale_many({&pair, 1}, factor);
+}
+
+void CudaDevice::divide(Tensor& dst, double divisor) {
+  require_on(*this, "divide", dst);
+  require_floating("divide", dst);
+  cuda::divide(stream_, dst.data(), dst.dtype(), dst.numel(), divisor);
+}
+
+void CudaDevice::cast(Tensor& dst, const Tensor& src) {
+  require_on(*this, "cast", dst);
+  require_on(*this, "cast", src);
+  if (dst.numel() != src.numel()) require_same(*this, "cast", dst, src);
+  if (dst.dtype() == src.dtype()) return copy(dst, src);
+  cuda::cast(stream_, dst.data(), dst.dtype(), src.data(), src.dtype(), src.numel());
+}
+
+double CudaDevice::norm(const Tensor& tensor, double p) {
+  double result = 0;
+  norm_many({&result, 1}, {&tensor, 1}, p);
+  return result;
+}
+
+void CudaDevice::adamw_step(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
+                            Tensor& max_exp_avg_sq, const AdamWStep& step) {
+  const AdamWUpdate update{&param, &grad, &exp_avg, &exp_avg_sq, &max_exp_avg_sq, step};
+  adamw_many({&update, 1});
+}
+
+void CudaDevice::sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_buffer,
+                          const SgdStep& step) {
+  require_same(*this, "sgd_step", param, grad);
+  require_floating("sgd_step", param);
+  if (momentum_buffer.defined()) require_same(*this, "sgd_step", param, momentum_buffer);
+  cuda::sgd(stream_, param.data(), grad.data(), momentum_buffer.data(), param.dtype(),
+            param.numel(), step);
+}
+
+void CudaDevice::copy_many(std::span<const TensorPair> pairs) {
+  std::vector<cuda::CopyItem> items;
+  items.reserve(pairs.size());
+  for (std::size_t begin = 0; begin < pairs.size();) {
+    const DType dtype = pairs[begin].src->dtype();
+    items.clear();
+    std::size_t end = begin;
+    for (; end < pairs.size() && pairs[end].src->dtype() == dtype; ++end) {
+      require_same(*this, "copy", *pairs[end].dst, *pairs[end].src);
+      items.push_back({pairs[end].dst->data(), pairs[end].src->data(), pairs[end].src->numel()});
+    }
+    cuda::copy_many(stream_, items, dtype);
+    begin = end;
+  }
+}
+
+void CudaDevice::scale_many(std::span<const TensorPair> pairs, double factor) {
+  std::vector<cuda::CopyItem> items;
+  items.reserve(pairs.size());
+  for (std::size_t begin = 0; begin < pairs.size();) {
+    const DType dtype = pairs[begin].src->dtype();
+    require_floating("scale", *pairs[begin].src);
+    items.clear();
+    std::size_t end = begin;
+    for (; end < pairs.size() && pairs[end].src->dtype() == dtype; ++end) {
+      require_same(*this, "scale", *pairs[end].dst, *pairs[end].src);
+      items.push_back({pairs[end].dst->data(), pairs[end].src->data(), pairs[end].src->numel()});
+    }
+    cuda::scale_many(stream_, items, dtype, factor);
+    begin = end;
+  }
+}
+
+void CudaDevice::norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p) {
+  if (!(p > 0)) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("the norm of order {} is not taken: p must be positive", p));
+  }
+  if (tensors.empty()) return;
+  const auto count = static_cast<std::int64_t>(tensors.size());
+  Tensor results = Tensor::zeros({count}, DType::kFloat64, *this);
+  Tensor partial = Tensor::empty({count, cuda::norm_partials()}, DType::kFloat64, *this);
+  std::vector<cuda::NormItem> items;
+  for (std::size_t begin = 0; begin < tensors.size();) {
+    const DType dtype = tensors[begin].dtype();
+    require_floating("norm", tensors[begin]);
+    items.clear();
+    std::size_t end = begin;
+    for (; end < tensors.size() && tensors[end].dtype() == dtype; ++end) {
+      require_on(*this, "norm", tensors[end]);
+      items.push_back({tensors[end].data(), tensors[end].numel()});
+    }
+    cuda::norm_many(stream_, items, dtype, p, reinterpret_cast<double*>(results.data()) + begin,
+                    reinterpret_cast<double*>(partial.data()) +
+                        static_cast<std::int64_t>(begin) * cuda::norm_partials());
+    begin = end;
+  }
+  copy_to_host(std::as_writable_bytes(norms.first(tensors.size())), results);
+}
+
+void CudaDevice::adamw_many(std::span<const AdamWUpdate> updates) {
+  // One launch for those that share dtype and scalars: usually all.
+  const auto alike = [](const AdamWUpdate& a, const AdamWUpdate& b) {
+    return a.param->dtype() == b.param->dtype() && a.step.lr == b.step.lr &&
+           a.step.beta1 == b.step.beta1 && a.step.beta2 == b.step.beta2 &&
+           a.step.eps == b.step.eps && a.step.weight_decay == b.step.weight_decay &&
+           a.step.maximize == b.step.maximize && a.step.step == b.step.step;
+  };
+  std::vector<cuda::AdamWItem> items;
+  items.reserve(updates.size());
+  for (std::size_t begin = 0; begin < updates.size();) {
+    const AdamWUpdate& first = updates[begin];
+    require_floating("adamw_step", *first.param);
+    items.clear();
+    std::size_t end = begin;
+    for (; end < updates.size() && alike(first, updates[end]); ++end) {
+      const AdamWUpdate& u = updates[end];
+      require_same(*this, "adamw_step", *u.param, *u.grad);
+      require_same(*this, "adamw_step", *u.param, *u.exp_avg);
+      require_same(*this, "adamw_step", *u.param, *u.exp_avg_sq);
+      if (u.max_exp_avg_sq->defined()) {
+        require_same(*this, "adamw_step", *u.param, *u.max_exp_avg_sq);
+      }
+      items.push_back({u.param->data(), u.grad->data(), u.exp_avg->data(), u.exp_avg_sq->data(),
+                       u.max_exp_avg_sq->data(), u.param->numel()});
+    }
+    cuda::adamw_many(stream_, items, first.param->dtype(), first.step);
+    begin = end;
+  }
+}
+
+void CudaDevice::copy_to_host(std::span<std::byte> dst, const Tensor& src) {
+  require_on(*this, "copy_to_host", src);
+  require_bytes("copy_to_host", src, dst.size());
+  const auto total = static_cast<Bytes>(dst.size());
+  for (Bytes done = 0; done < total;) {
+    const Bytes piece = std::min(kCopyPiece, total - done);
+    PinnedBuffers::Buffer buffer = pinned_.take(piece);
+    api_.copy(buffer.data, src.data() + done, piece, stream_);
+    const std::byte* const bytes = buffer.data;
+    const EventPtr copied = take_event(events_);
+    api_.record(copied.get(), stream_);
+    pinned_.used(std::move(buffer), stream_);
+    wait_on_host(copied.get());
+    std::memcpy(dst.data() + done, bytes, static_cast<std::size_t>(piece));
+    done += piece;
+  }
+}
+
+void CudaDevice::copy_from_host(Tensor& dst, std::span<const std::byte> src) {
+  require_on(*this, "copy_from_host", dst);
+  require_bytes("copy_from_host", dst, src.size());
+  const auto total = static_cast<Bytes>(src.size());
+  for (Bytes done = 0; done < total;) {
+    const Bytes piece = std::min(kCopyPiece, total - done);
+    PinnedBuffers::Buffer buffer = pinned_.take(piece);
+    std::memcpy(buffer.data, src.data() + done, static_cast<std::size_t>(piece));
+    api_.copy(dst.data() + done, buffer.data, piece, stream_);
+    pinned_.used(std::move(buffer), stream_);
+    done += piece;
+  }
+}
+
+}  // namespace gradsync

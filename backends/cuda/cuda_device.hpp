@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/cuda/caching_pool.hpp"
+#include "backends/cuda/cublas_api.hpp"
+#include "backends/cuda/cuda_api.hpp"
+#include "backends/cuda/cuda_events.hpp"
+#include "backends/cuda/pinned_buffers.hpp"
+#include "engine/tensor/device.hpp"
+
+namespace gradsync {
+
+class CudaNetwork;
+
+/// One GPU, as one rank uses it: memory from a caching pool, and one compute stream on which every
+/// operation is ordered. Calls return when their work is in the stream; only those that give values
+/// to the host wait (norms, copy_to_host).
+///
+/// Used by the rank's thread; memory may be given back by any thread.
+class CudaDevice final : public Device {
+ public:
+  struct Options {
+    /// Bounds every wait of the host for the GPU. Collectives end sooner, by their own timeout.
+    Seconds patience{600};
+    /// Where memory comes from; without one cudaMalloc.
+    CachingPool::Source memory;
+  };
+
+  /// Makes `ordinal` the calling thread's device. `api` and `products` must outlive the device.
+  CudaDevice(CudaApi& api, CublasApi& products, int ordinal, Options options);
+  ~CudaDevice() override;
+
+  CudaApi& api() const noexcept { return api_; }
+  int ordinal() const noexcept { return ordinal_; }
+  CudaStream compute_stream() const noexcept { return stream_; }
+  const std::shared_ptr<EventPool>& events() const noexcept { return events_; }
+  CachingPool::Statistics memory_statistics() const { return pool_->statistics(); }
+
+  /// Called over and over while the host waits for the GPU: throws when the wait is in vain,
+  /// because the stream waits for a collective that has failed. Empty: no such thing.
+  void set_interruption(std::function<void()> interruption) {
+    interruption_ = std::move(interruption);
+  }
+  /// Waits, on the host, until the event is done. Throws what the interruption throws, or
+  /// Error(kTimeout).
+  void wait_on_host(CudaEvent event);
+
+  // Device
+  DeviceType type() const noexcept override { return DeviceType::kCuda; }
+  std::string name() const override;
+  std::shared_ptr<Storage> allocate(Bytes nbytes) override;
+  void copy(Tensor& dst, const Tensor& src) override;
+  void fill(Tensor& dst, double value) override;
+  void add(Tensor& dst, const Tensor& src) override;
+  void scale(Tensor& dst, const Tensor& src, double factor) override;
+  void divide(Tensor& dst, double divisor) override;
+  void cast(Tensor& dst, const Tensor& src) override;
+  double norm(const Tensor& tensor, double p) override;
+  void adamw_step(Tensor& param, const Tensor& grad, Tensor& exp_avg, Tensor& exp_avg_sq,
+                  Tensor& max_exp_avg_sq, const AdamWStep& step) override;
+  void sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_buffer,
+                const SgdStep& step) override;
+  void copy_many(std::span<const TensorPair> pairs) override;
+  void scale_many(std::span<const TensorPair> pairs, double factor) override;
+  void norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p) override;
+  void adamw_many(std::span<const AdamWUpdate> updates) override;
+  bool prefers_batches() const noexcept override { return true; }
+  void fill_signed_powers(Tensor& dst, std::uint32_t key, double factor) override;
+  Kernels& kernels() noexcept override;
+  void copy_to_host(std::span<std::byte> dst, const Tensor& src) override;
+  void copy_from_host(Tensor& dst, std::span<const std::byte> src) override;
+
+ private:
+  CudaApi& api_;
+  int ordinal_;
+  Options options_;
+  std::shared_ptr<EventPool> events_;
+  std::shared_ptr<CachingPool> pool_;
+  CudaStream stream_;
+  PinnedBuffers pinned_;
+  std::unique_ptr<CudaNetwork> network_;
+  std::function<void()> interruption_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backends/cuda/cuda_api.hpp"
+#include "engine/tensor/device.hpp"
+#include "engine/tensor/dtype.hpp"
+
+/// Launches of the element-wise and optimizer kernels (kernels/*.cu), asynchronous, in stream
+/// order. Pointers are to device memory, of `count` contiguous elements; a tensor without elements
+/// is skipped. float32 and float64 are computed in their own precision, the 16-bit types in
+/// float32; every kernel is deterministic. Another dtype than those named throws Error(kInternal).
+namespace gradsync::cuda {
+
+struct CopyItem {
+  void* dst;
+  const void* src;
+  std::int64_t count;
+};
+struct NormItem {
+  const void* data;
+  std::int64_t count;
+};
+struct AdamWItem {
+  void* param;
+  const void* grad;
+  void* exp_avg;
+  void* exp_avg_sq;
+  void* max_exp_avg_sq;  ///< null unless amsgrad
+  std::int64_t count;
+};
+
+/// dst[i] = value; every dtype.
+void fill(CudaStream stream, void* dst, DType dtype, std::int64_t count, double value);
+/// dst[i] = factor * signed_power(key, i); floating dtypes.
+void fill_signed_powers(CudaStream stream, void* dst, DType dtype, std::int64_t count,
+                        std::uint32_t key, double factor);
+/// dst[i] += src[i]; every dtype.
+void add(CudaStream stream, void* dst, const void* src, DType dtype, std::int64_t count);
+/// dst[i] /= divisor; floating dtypes.
+void divide(CudaStream stream, void* dst, DType dtype, std::int64_t count, double divisor);
+/// Every pair of dtypes.
+void cast(CudaStream stream, void* dst, DType to, const void* src, DType from, std::int64_t count);
+
+/// Many copies, in as few launches as their addresses fit into (kernels/batch.cuh).
+void copy_many(CudaStream stream, std::span<const CopyItem> items, DType dtype);
+/// dst[i] = src[i] * factor; floating dtypes.
+void scale_many(CudaStream stream, std::span<const CopyItem> items, DType dtype, double factor);
+
+/// norms[k] (device memory) = p-norm of tensor k, rounded to its dtype. `partial` is device memory
+/// for norm_partials() doubles a tensor. The sums' order depends on the sizes alone.
+void norm_many(CudaStream stream, std::span<const NormItem> items, DType dtype, double p,
+               double* norms, double* partial);
+std::int64_t norm_partials() noexcept;
+
+void adamw_many(CudaStream stream, std::span<const AdamWItem> items, DType dtype,
+                const AdamWStep& step);
+/// `momentum_buffer` is null where momentum is 0.
+void sgd(CudaStream stream, void* param, const void* grad, void* momentum_buffer, DType dtype,
+         std::int64_t count, const SgdStep& step);
+
+/// Keeps `blocks` blocks busy with `rounds` dependent multiply-adds each; writes nothing.
+void spin(CudaStream stream, int blocks, std::int64_t rounds);
+
+}  // namespace gradsync::cuda

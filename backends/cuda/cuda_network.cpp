@@ -1,0 +1,346 @@
+#include "backends/cuda/cuda_network.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "backends/cuda/cuda_device.hpp"
+#include "backends/cuda/cuda_network_kernels.hpp"
+#include "engine/core/error.hpp"
+#include "engine/tensor/in_float32.hpp"
+
+namespace gradsync {
+namespace {
+
+std::int64_t columns_of(const Tensor& tensor) {
+  return tensor.shape().back();
+}
+std::int64_t rows_of(const Tensor& tensor) {
+  return columns_of(tensor) == 0 ? 0 : tensor.numel() / columns_of(tensor);
+}
+
+const std::int64_t* indices(const Tensor& tensor) {
+  return reinterpret_cast<const std::int64_t*>(tensor.data());
+}
+
+const std::byte* element(const Tensor& tensor, std::int64_t index) {
+  return tensor.data() + index * static_cast<std::int64_t>(element_size(tensor.dtype()));
+}
+std::byte* element(Tensor& tensor, std::int64_t index) {
+  return tensor.data() + index * static_cast<std::int64_t>(element_size(tensor.dtype()));
+}
+
+/// How qkv[batch, seq, 3 d], context[batch, seq, d] and probabilities[batch, heads, seq, seq] lie
+/// in memory. The heads of one sequence are matrices at equal distances: one batched product.
+struct AttentionShape {
+  AttentionShape(const Tensor& qkv, std::int64_t head_count)
+      : batch(qkv.shape().at(0)),
+        seq(qkv.shape().at(1)),
+        width(qkv.shape().at(2) / 3),
+        heads(head_count),
+        head_width(width / head_count) {}
+
+  /// part 0, 1, 2: queries, keys, values of sequence b.
+  std::int64_t qkv_offset(std::int64_t b, std::int64_t part) const {
+    return b * seq * 3 * width + part * width;
+  }
+  std::int64_t context_offset(std::int64_t b) const { return b * seq * width; }
+  std::int64_t probabilities_offset(std::int64_t b) const { return b * heads * seq * seq; }
+
+  MatrixOperand of_qkv(const Tensor& qkv, std::int64_t b, std::int64_t part,
+                       bool transposed = false) const {
+    return {element(qkv, qkv_offset(b, part)), 3 * width, head_width, transposed};
+  }
+  MatrixOperand of_context(const Tensor& context, std::int64_t b, bool transposed = false) const {
+    return {element(context, context_offset(b)), width, head_width, transposed};
+  }
+  MatrixOperand of_probabilities(const Tensor& probabilities, std::int64_t b,
+                                 bool transposed = false) const {
+    return {element(probabilities, probabilities_offset(b)), seq, seq * seq, transposed};
+  }
+
+  std::int64_t batch, seq, width, heads, head_width;
+};
+
+}  // namespace
+
+CudaNetwork::CudaNetwork(CudaDevice& device, CublasApi& products)
+    : api_(device.api()),
+      stream_(device.compute_stream()),
+      products_(products),
+      bad_index_(static_cast<std::int64_t*>(api_.allocate_pinned(sizeof(std::int64_t)))) {
+  if (bad_index_ == nullptr) {
+    throw Error(ErrorCode::kInternal, "no page-locked host memory is to be had");
+  }
+  *bad_index_ = 0;
+}
+
+CudaNetwork::~CudaNetwork() {
+  api_.release_pinned(bad_index_);
+}
+
+void CudaNetwork::check_indices() {
+  const std::int64_t bad = *const_cast<volatile std::int64_t*>(bad_index_);
+  if (bad == 0) return;
+  *bad_index_ = 0;
+  throw Error(ErrorCode::kMisuse,
+              "embedding or cross_entropy: the index at position " + std::to_string(bad - 1) +
+                  " is outside the table; is vocab_size large enough for the data?");
+}
+
+void CudaNetwork::linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
+                                 const Tensor& bias) {
+  if (is_16_bit(out)) {
+    return call_in_float32(*this, &Kernels::linear_forward, out, x, weight, bias);
+  }
+  const std::int64_t rows = rows_of(x), in = columns_of(x), width = columns_of(out);
+  if (bias.defined()) {
+    cuda::fill_rows(stream_, out.dtype(), out.data(), bias.data(), rows, width);
+  }
+  products_.multiply({.dtype = out.dtype(),
+                      .m = rows,
+                      .n = width,
+                      .k = in,
+                      .beta = bias.defined() ? 1.0 : 0.0,
+                      .a = {x.data(), in},
+                      .b = {weight.data(), in, 0, true},
+                      .c = out.data(),
+                      .c_stride = width},
+                     stream_);
+}
+
+void CudaNetwork::linear_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                  const Tensor& grad_out, const Tensor& x, const Tensor& weight) {
+  if (is_16_bit(grad_out)) {
+    return call_in_float32(*this, &Kernels::linear_backward, grad_x, grad_weight, grad_bias,
+                           grad_out, x, weight);
+  }
+  const DType dtype = grad_out.dtype();
+  const std::int64_t rows = rows_of(grad_out), width = columns_of(grad_out);
+  if (grad_x.defined()) {
+    const std::int64_t in = columns_of(grad_x);
+    products_.multiply({.dtype = dtype,
+                        .m = rows,
+                        .n = in,
+                        .k = width,
+                        .a = {grad_out.data(), width},
+                        .b = {weight.data(), in},
+                        .c = grad_x.data(),
+                        .c_stride = in},
+                       stream_);
+  }
+  if (grad_weight.defined()) {
+    const std::int64_t in = columns_of(grad_weight);
+    products_.multiply({.dtype = dtype,
+                        .m = width,
+                        .n = in,
+                        .k = rows,
+                        .a = {grad_out.data(), width, 0, true},
+                        .b = {x.data(), in},
+                        .c = grad_weight.data(),
+                        .c_stride = in},
+                       stream_);
+  }
+  if (grad_bias.defined()) {
+    cuda::sum_rows(stream_, dtype, grad_bias.data(), grad_out.data(), rows, width);
+  }
+}
+
+void CudaNetwork::embedding_forward(Tensor& out, const Tensor& weight, const Tensor& ids) {
+  if (is_16_bit(out)) return call_in_float32(*this, &Kernels::embedding_forward, out, weight, ids);
+  cuda::gather_rows(stream_, out.dtype(), out.data(), weight.data(), indices(ids), ids.numel(),
+                    columns_of(weight), weight.shape().at(0), bad_index_);
+}
+
+void CudaNetwork::embedding_backward(Tensor& grad_weight, const Tensor& grad_out,
+                                     const Tensor& ids) {
+  if (is_16_bit(grad_weight)) {
+    return call_in_float32(*this, &Kernels::embedding_backward, grad_weight, grad_out, ids);
+  }
+  cuda::scatter_add_rows(stream_, grad_weight.dtype(), grad_weight.data(), grad_out.data(),
+                         indices(ids), ids.numel(), columns_of(grad_weight),
+                         grad_weight.shape().at(0));
+}
+
+void CudaNetwork::attention_forward(Tensor& context, Tensor& probabilities, const Tensor& qkv,
+                                    std::int64_t heads) {
+  if (is_16_bit(context)) {
+    return call_in_float32(*this, &Kernels::attention_forward, context, probabilities, qkv, heads);
+  }
+  const DType dtype = qkv.dtype();
+  const AttentionShape s(qkv, heads);
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    products_.multiply({.dtype = dtype,
+                        .m = s.seq,
+                        .n = s.seq,
+                        .k = s.head_width,
+                        .batch = heads,
+                        .alpha = 1 / std::sqrt(static_cast<double>(s.head_width)),
+                        .a = s.of_qkv(qkv, b, 0),
+                        .b = s.of_qkv(qkv, b, 1, true),
+                        .c = element(probabilities, s.probabilities_offset(b)),
+                        .c_stride = s.seq,
+                        .c_batch_stride = s.seq * s.seq},
+                       stream_);
+  }
+  cuda::softmax_rows(stream_, dtype, probabilities.data(), s.batch * heads * s.seq, s.seq);
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    products_.multiply({.dtype = dtype,
+                        .m = s.seq,
+                        .n = s.head_width,
+                        .k = s.seq,
+                        .batch = heads,
+                        .a = s.of_probabilities(probabilities, b),
+                        .b = s.of_qkv(qkv, b, 2),
+                        .c = element(context, s.context_offset(b)),
+                        .c_stride = s.width,
+                        .c_batch_stride = s.head_width},
+                       stream_);
+  }
+}
+
+void CudaNetwork::attention_backward(Tensor& grad_qkv, const Tensor& grad_context,
+                                     const Tensor& qkv, const Tensor& probabilities,
+                                     std::int64_t heads) {
+  if (is_16_bit(grad_qkv)) {
+    return call_in_float32(*this, &Kernels::attention_backward, grad_qkv, grad_context, qkv,
+                           probabilities, heads);
+  }
+  const DType dtype = qkv.dtype();
+  const AttentionShape s(qkv, heads);
+  Tensor grad_scores = probabilities.empty_like();
+  const auto into_qkv = [&](std::int64_t b, std::int64_t part, const MatrixOperand& a,
+                            const MatrixOperand& other) {
+    products_.multiply({.dtype = dtype,
+                        .m = s.seq,
+                        .n = s.head_width,
+                        .k = s.seq,
+                        .batch = heads,
+                        .a = a,
+                        .b = other,
+                        .c = element(grad_qkv, s.qkv_offset(b, part)),
+                        .c_stride = 3 * s.width,
+                        .c_batch_stride = s.head_width},
+                       stream_);
+  };
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    into_qkv(b, 2, s.of_probabilities(probabilities, b, true), s.of_context(grad_context, b));
+    products_.multiply({.dtype = dtype,
+                        .m = s.seq,
+                        .n = s.seq,
+                        .k = s.head_width,
+                        .batch = heads,
+                        .a = s.of_context(grad_context, b),
+                        .b = s.of_qkv(qkv, b, 2, true),
+                        .c = element(grad_scores, s.probabilities_offset(b)),
+                        .c_stride = s.seq,
+                        .c_batch_stride = s.seq * s.seq},
+                       stream_);
+  }
+  cuda::softmax_rows_backward(stream_, dtype, grad_scores.data(), probabilities.data(),
+                              1 / std::sqrt(static_cast<double>(s.head_width)),
+                              s.batch * heads * s.seq, s.seq);
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    into_qkv(b, 0, s.of_probabilities(grad_scores, b), s.of_qkv(qkv, b, 1));
+    into_qkv(b, 1, s.of_probabilities(grad_scores, b, true), s.of_qkv(qkv, b, 0));
+  }
+}
+
+void CudaNetwork::layer_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
+                                     const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                     double eps) {
+  if (is_16_bit(out)) {
+    return call_in_float32(*this, &Kernels::layer_norm_forward, out, mean, inverse_deviation, x,
+                           weight, bias, eps);
+  }
+  cuda::layer_norm(stream_, out.dtype(), out.data(), mean.data(), inverse_deviation.data(),
+                   x.data(), weight.data(), bias.data(), eps, rows_of(x), columns_of(x));
+}
+
+void CudaNetwork::layer_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                      const Tensor& grad_out, const Tensor& x, const Tensor& mean,
+                                      const Tensor& inverse_deviation, const Tensor& weight) {
+  if (is_16_bit(grad_out)) {
+    return call_in_float32(*this, &Kernels::layer_norm_backward, grad_x, grad_weight, grad_bias,
+                           grad_out, x, mean, inverse_deviation, weight);
+  }
+  cuda::layer_norm_backward(stream_, grad_out.dtype(), grad_x.data(), grad_weight.data(),
+                            grad_bias.data(), grad_out.data(), x.data(), mean.data(),
+                            inverse_deviation.data(), weight.data(), rows_of(x), columns_of(x));
+}
+
+void CudaNetwork::batch_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
+                                     Tensor& running_mean, Tensor& running_variance,
+                                     const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                     double momentum, double eps) {
+  if (is_16_bit(out)) {
+    return call_in_float32(*this, &Kernels::batch_norm_forward, out, mean, inverse_deviation,
+                           running_mean, running_variance, x, weight, bias, momentum, eps);
+  }
+  cuda::batch_norm(stream_, out.dtype(), out.data(), mean.data(), inverse_deviation.data(),
+                   running_mean.data(), running_variance.data(), x.data(), weight.data(),
+                   bias.data(), momentum, eps, rows_of(x), columns_of(x));
+}
+
+void CudaNetwork::batch_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                      const Tensor& grad_out, const Tensor& x, const Tensor& mean,
+                                      const Tensor& inverse_deviation, const Tensor& weight) {
+  if (is_16_bit(grad_out)) {
+    return call_in_float32(*this, &Kernels::batch_norm_backward, grad_x, grad_weight, grad_bias,
+                           grad_out, x, mean, inverse_deviation, weight);
+  }
+  cuda::batch_norm_backward(stream_, grad_out.dtype(), grad_x.data(), grad_weight.data(),
+                            grad_bias.data(), grad_out.data(), x.data(), mean.data(),
+                            inverse_deviation.data(), weight.data(), rows_of(x), columns_of(x));
+}
+
+void CudaNetwork::relu_forward(Tensor& out, const Tensor& x) {
+  if (is_16_bit(out)) return call_in_float32(*this, &Kernels::relu_forward, out, x);
+  cuda::relu(stream_, out.dtype(), out.data(), x.data(), x.numel());
+}
+
+void CudaNetwork::relu_backward(Tensor& grad_x, const Tensor& grad_out, const Tensor& out) {
+  if (is_16_bit(grad_x)) {
+    return call_in_float32(*this, &Kernels::relu_backward, grad_x, grad_out, out);
+  }
+  cuda::relu_backward(stream_, out.dtype(), grad_x.data(), grad_out.data(), out.data(),
+                      out.numel());
+}
+
+void CudaNetwork::add_forward(Tensor& out, const Tensor& a, const Tensor& b) {
+  if (is_16_bit(out)) return call_in_float32(*this, &Kernels::add_forward, out, a, b);
+  cuda::add_tensors(stream_, out.dtype(), out.data(), a.data(), b.data(), out.numel());
+}
+
+void CudaNetwork::sum_forward(Tensor& out, const Tensor& x) {
+  if (is_16_bit(out)) return call_in_float32(*this, &Kernels::sum_forward, out, x);
+  cuda::sum(stream_, out.dtype(), out.data(), x.data(), x.numel());
+}
+
+void CudaNetwork::sum_backward(Tensor& grad_x, const Tensor& grad_out) {
+  if (is_16_bit(grad_x)) return call_in_float32(*this, &Kernels::sum_backward, grad_x, grad_out);
+  cuda::fill_from(stream_, grad_x.dtype(), grad_x.data(), grad_out.data(), grad_x.numel());
+}
+
+void CudaNetwork::cross_entropy_forward(Tensor& loss, Tensor& log_normalizer, const Tensor& logits,
+                                        const Tensor& targets) {
+  if (is_16_bit(loss)) {
+    return call_in_float32(*this, &Kernels::cross_entropy_forward, loss, log_normalizer, logits,
+                           targets);
+  }
+  cuda::cross_entropy(stream_, logits.dtype(), loss.data(), log_normalizer.data(), logits.data(),
+                      indices(targets), rows_of(logits), columns_of(logits), bad_index_);
+}
+
+void CudaNetwork::cross_entropy_backward(Tensor& grad_logits, const Tensor& grad_loss,
+                                         const Tensor& logits, const Tensor& log_normalizer,
+                                         const Tensor& targets) {
+  if (is_16_bit(grad_logits)) {
+    return call_in_float32(*this, &Kernels::cross_entropy_backward, grad_logits, grad_loss, logits,
+                           log_normalizer, targets);
+  }
+  cuda::cross_entropy_backward(stream_, logits.dtype(), grad_logits.data(), grad_loss.data(),
+                               logits.data(), log_normalizer.data(), indices(targets),
+                               rows_of(logits), columns_of(logits));
+}
+
+}  // namespace gradsync

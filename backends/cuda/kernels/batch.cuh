@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "backends/cuda/kernels/launch.cuh"
+
+namespace gradsync::cuda {
+
+/// Tensors of one launch: they travel in the kernel's parameters, of which every CUDA version and
+/// GPU takes 4 KiB.
+template <typename Item>
+struct Batch {
+  static constexpr std::size_t kCapacity = 3584 / sizeof(Item);
+  Item items[kCapacity];
+};
+
+/// Calls `run(batch, items, longest)` for as many tensors at a time as fit, leaving out those
+/// without elements. A kernel takes tensor blockIdx.y.
+template <typename Item, typename Run>
+void for_each_batch(std::span<const Item> items, Run run) {
+  Batch<Item> batch{};
+  std::size_t count = 0;
+  std::int64_t longest = 0;
+  const auto flush = [&] {
+    if (count > 0) run(batch, static_cast<unsigned>(count), longest);
+    count = 0;
+    longest = 0;
+  };
+  for (const Item& item : items) {
+    if (item.count == 0) continue;
+    batch.items[count++] = item;
+    longest = std::max(longest, item.count);
+    if (count == Batch<Item>::kCapacity) flush();
+  }
+  flush();
+}
+
+/// Blocks for each tensor of a batch.
+inline constexpr std::int64_t kMostBlocksOfItem = 256;
+
+}  // namespace gradsync::cuda

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "backends/cuda/cuda_api.hpp"
+#include "engine/core/error.hpp"
+#include "engine/tensor/element.hpp"
+
+// The kernels are written in the part of CUDA C++ that a small header can also give a meaning on
+// the host (no warp intrinsics, no atomics, launches by a function): so the tests run the very same
+// source on a machine without a GPU. That header takes the place of this block.
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+
+namespace gradsync::cuda {
+
+/// Threads of every block; a power of two.
+inline constexpr int kThreads = 256;
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, CudaStream stream, Arguments... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  const cudaError_t result =
+      cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+  if (result != cudaSuccess) {
+    throw Error(ErrorCode::kInternal,
+                std::string("a CUDA kernel could not be launched: ") + cudaGetErrorString(result));
+  }
+}
+
+}  // namespace gradsync::cuda
+#endif
+
+namespace gradsync::cuda {
+
+/// Blocks for a loop over `count` elements in which each thread takes every (number of threads)-th.
+inline unsigned blocks_for(std::int64_t count, std::int64_t most = 1024) {
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, most));
+}
+
+/// This thread's first element of such a loop, and the step to its next.
+__device__ inline std::int64_t first_element() {
+  return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+__device__ inline std::int64_t element_step() {
+  return static_cast<std::int64_t>(gridDim.x) * kThreads;
+}
+
+template <typename T>
+__device__ MathType<T> widen(T value) {
+  return static_cast<MathType<T>>(value);
+}
+template <typename T>
+__device__ T narrow(MathType<T> value) {
+  return static_cast<T>(value);
+}
+
+/// Combines the values of a block's threads in the order of a tree; every thread gets the result.
+/// All threads call it.
+template <typename T, typename Combine>
+__device__ T reduce_block(T value, Combine combine) {
+  __shared__ T values[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();  // the result of the reduction before this one has been read by all
+  values[thread] = value;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (thread < half) values[thread] = combine(values[thread], values[thread + half]);
+    __syncthreads();
+  }
+  return values[0];
+}
+
+struct Plus {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+/// The larger; NaN if one is.
+struct Larger {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+
+}  // namespace gradsync::cuda

@@ -1,0 +1,125 @@
+#include "backends/nccl/nccl_communicator.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace gradsync {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr std::chrono::microseconds kLook{20};  // between two looks at a call under way
+constexpr std::chrono::milliseconds kCreating{1};
+
+constexpr const char* kStartHint =
+    "run with NCCL_DEBUG=INFO to see how far it came, and look at docs/real-gpus.md (network "
+    "interface, firewall, NCCL_SOCKET_IFNAME, /dev/shm)";
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(NcclApi& api, const NcclUniqueId& id, const Options& options,
+                                   const std::function<void()>& check)
+    : api_(api), options_(options) {
+  const auto deadline = Steady::now() + options.timeout;
+  try {
+    // Non-blocking: a rank that never comes would otherwise hold this one inside NCCL for ever.
+    NcclResult result = api_.init_rank(comm_, options.size, id, options.rank, options.name);
+    while (result == NcclResult::kInProgress) {
+      check();
+      if (Steady::now() > deadline) {
+        throw Error(ErrorCode::kTimeout,
+                    fmt::format("rank {}: NCCL's communicator \"{}\" of {} ranks did not come up "
+                                "within {}, although all ranks have joined; {}",
+                                options.rank, options.name, options.size,
+                                format_duration(options.timeout), kStartHint));
+      }
+      std::this_thread::sleep_for(kCreating);
+      const NcclResult asked = api_.get_async_error(comm_, result);
+      if (asked != NcclResult::kSuccess) result = asked;
+    }
+    if (result != NcclResult::kSuccess) {
+      throw Error(
+          ErrorCode::kInternal,
+          fmt::format("rank {}: NCCL could not make the communicator \"{}\" of {} ranks: {}; "
+                      "{}",
+                      options.rank, options.name, options.size, describe(result), kStartHint));
+    }
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  abort();
+}
+
+void NcclCommunicator::require_alive(const char* what) const {
+  if (comm_ == nullptr) {
+    throw Error(ErrorCode::kPeerFailed, fmt::format("{}: the communicator has been aborted", what));
+  }
+}
+
+/// Until NCCL has taken the call: neither the stream nor the communicator may be touched before.
+void NcclCommunicator::finish(std::unique_lock<std::mutex>& lock, const char* what,
+                              NcclResult result) {
+  if (result == NcclResult::kSuccess) return;
+  const auto deadline = Steady::now() + options_.timeout;
+  while (result == NcclResult::kInProgress) {
+    if (Steady::now() > deadline) {
+      throw Error(ErrorCode::kTimeout, fmt::format("{}: NCCL has not taken the call within {}",
+                                                   what, format_duration(options_.timeout)));
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(kLook);
+    lock.lock();
+    require_alive(what);
+    const NcclResult asked = api_.get_async_error(comm_, result);
+    if (asked != NcclResult::kSuccess) result = asked;
+  }
+  if (result != NcclResult::kSuccess) throw failure(what, result);
+}
+
+Error NcclCommunicator::failure(const char* what, NcclResult result) {
+  return Error(ErrorCode::kInternal, fmt::format("{}: {}", what, describe(result)));
+}
+
+NcclResult NcclCommunicator::async_error() {
+  const std::lock_guard lock(mutex_);
+  if (comm_ == nullptr) return NcclResult::kSuccess;
+  NcclResult error = NcclResult::kSuccess;
+  const NcclResult asked = api_.get_async_error(comm_, error);
+  return asked == NcclResult::kSuccess ? error : asked;
+}
+
+std::string NcclCommunicator::describe(NcclResult result) {
+  return fmt::format("{} ({})", to_string(result), api_.last_error(comm_));
+}
+
+bool NcclCommunicator::aborted() {
+  const std::lock_guard lock(mutex_);
+  return comm_ == nullptr;
+}
+
+void NcclCommunicator::abort() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (comm_ == nullptr) return;
+  // NCCL frees the communicator also where abort reports an error: there is nothing left to do.
+  static_cast<void>(api_.abort(comm_));
+  comm_ = nullptr;
+}
+
+void NcclCommunicator::close() noexcept {
+  try {
+    std::unique_lock lock(mutex_);
+    if (comm_ == nullptr) return;
+    finish(lock, "ncclCommFinalize", api_.finalize(comm_));
+    static_cast<void>(api_.destroy(comm_));
+    comm_ = nullptr;
+  } catch (const Error&) {
+    abort();  // a peer went away without saying so; this rank's work is done all the same
+  }
+}
+
+}  // namespace gradsync

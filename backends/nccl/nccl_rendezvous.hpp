@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "backends/nccl/nccl_api.hpp"
+#include "backends/store/rendezvous.hpp"
+
+namespace gradsync {
+
+/// What the ranks of a group tell each other through the store before NCCL can connect them.
+class NcclRendezvous {
+ public:
+  NcclRendezvous(const RankEnvironment& environment, const std::shared_ptr<Store>& store,
+                 const std::string& group, Seconds timeout);
+
+  /// Blocks until all ranks have joined. Throws Error(kTimeout) with the ranks that did not come,
+  /// and Error(kUsage) where ranks have different versions of NCCL or two have one GPU.
+  void join(int nccl_version, const std::string& pci_id);
+  /// The id that rank 0 makes, on every rank.
+  NcclUniqueId exchange_id(NcclApi& api);
+
+  Seconds time_left() const;
+
+ private:
+  /// Claims `key` for `mine`; what the first to claim it said.
+  std::string first_claim(const std::string& key, const std::string& mine);
+
+  RankEnvironment environment_;
+  PrefixStore store_;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+}  // namespace gradsync

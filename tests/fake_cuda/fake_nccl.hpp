@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backends/nccl/nccl_api.hpp"
+
+namespace gradsync::test {
+
+/// What joins the ranks of a test: the wires of the stand-in. One a test.
+class FakeNcclNetwork {
+ public:
+  FakeNcclNetwork();
+  ~FakeNcclNetwork();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+  friend class FakeNccl;
+};
+
+/// Faults of one rank's NCCL.
+struct FakeNcclFaults {
+  std::atomic<bool> creation_stays_in_progress{false};
+  std::atomic<NcclResult> creation_fails{NcclResult::kSuccess};
+  std::atomic<NcclResult> async_error{NcclResult::kSuccess};  ///< reported from now on
+  std::atomic<NcclResult> next_call{NcclResult::kSuccess};    ///< what one collective returns
+  std::atomic<int> calls_stay_in_progress{0};  ///< so many looks until a collective is taken
+};
+
+/// A stand-in for NCCL: ranks are threads of one process, each with its own FakeNccl. A collective
+/// sits in its stream until all ranks' are there, for ever if need be; then memory is combined in
+/// the order of NCCL's ring, with one channel. Ranks that call different things wait for ever, too:
+/// like NCCL's kernels, these know nothing of each other but their data. `abort` ends them.
+class FakeNccl final : public NcclApi {
+ public:
+  explicit FakeNccl(FakeNcclNetwork& network) : network_(network.impl_) {}
+
+  FakeNcclFaults faults;
+  int version_number = 22809;
+  bool knows_registration = true;
+
+  int aborts() const noexcept { return aborts_; }
+  int destroyed() const noexcept { return destroyed_; }
+  int registered() const noexcept { return registered_; }
+  int collectives() const noexcept { return collectives_; }
+
+  int version() override { return version_number; }
+  std::string last_error(NcclComm) override { return "the stand-in was told to fail"; }
+  NcclResult get_unique_id(NcclUniqueId& id) override;
+  NcclResult init_rank(NcclComm& comm, int ranks, const NcclUniqueId& id, int rank,
+                       const std::string& name) override;
+  NcclResult get_async_error(NcclComm comm, NcclResult& error) override;
+  NcclResult abort(NcclComm comm) override;
+  NcclResult finalize(NcclComm comm) override;
+  NcclResult destroy(NcclComm comm) override;
+  NcclResult all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                        NcclReduceOp op, NcclComm comm, CudaStream stream) override;
+  NcclResult broadcast(const void* send, void* receive, std::size_t count, DType dtype, int root,
+                       NcclComm comm, CudaStream stream) override;
+  NcclResult all_gather(const void* send, void* receive, std::size_t count, DType dtype,
+                        NcclComm comm, CudaStream stream) override;
+  bool can_register() override { return knows_registration; }
+  NcclResult register_buffer(NcclComm comm, void* buffer, std::size_t nbytes,
+                             void*& handle) override;
+  NcclResult deregister_buffer(NcclComm comm, void* handle) override;
+  void* allocate(std::size_t nbytes) override;
+  void release(void* memory) noexcept override;
+
+ private:
+  struct Communicator;
+  struct Call;
+
+  NcclResult put(NcclComm comm, CudaStream stream, const Call& call);
+  std::shared_ptr<Communicator> find(NcclComm comm);
+
+  std::shared_ptr<FakeNcclNetwork::Impl> network_;
+  std::mutex mutex_;
+  std::map<NcclComm, std::shared_ptr<Communicator>> communicators_;
+  std::atomic<int> aborts_{0};
+  std::atomic<int> destroyed_{0};
+  std::atomic<int> registered_{0};
+  std::atomic<int> collectives_{0};
+
+  friend struct FakeNcclNetwork::Impl;
+};
+
+/// What an all-reduce of `inputs` (one buffer a rank) gives on NCCL's ring with one channel: rank c
+/// ends with chunk c, whose sum starts at rank c + 1 and goes around; every hop rounds.
+std::vector<std::byte> nccl_ring_allreduce(const std::vector<const std::byte*>& inputs,
+                                           std::size_t count, DType dtype, NcclReduceOp op);
+
+}  // namespace gradsync::test
