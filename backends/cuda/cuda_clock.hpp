@@ -22,6 +22,7 @@ class CudaClock final : public Clock {
   Seconds now() const override { return wall_.now(); }
   void advance(Seconds duration) override;
   void charge_flops(double) override {}
+  bool is_behind_host() const noexcept override { return true; }
   void stamp(Seconds& time) override;
   void settle_stamps() override;
 

@@ -24,6 +24,9 @@ class Clock {
   /// spent the time and does nothing; the simulated clock advances by flops / rate.
   virtual void charge_flops(double flops) = 0;
 
+  /// True where a device works on behind the host: what lies between two `now()` is then the host's
+  /// time and says nothing of the work's.
+  virtual bool is_behind_host() const noexcept { return false; }
   /// Writes into `time` when the work that the rank has issued so far is done: at once where a call
   /// returns with its work done; where a device works on behind the host, no later than the return
   /// of `settle_stamps`. `time` must stay where it is until then.

@@ -51,7 +51,8 @@ class ReplayNode final : public Node {
     // of this one take time, which is part of what the profile measured.
     const Seconds begin = *last_end_ < Seconds{0} ? clock_->now() : *last_end_;
     Tensor gradient = make_gradient_();
-    clock_->advance(std::max(Seconds{0}, duration_ - (clock_->now() - begin)));
+    const Seconds spent = clock_->is_behind_host() ? Seconds{0} : clock_->now() - begin;
+    clock_->advance(std::max(Seconds{0}, duration_ - spent));
     *last_end_ = clock_->now();
     return {std::move(grad_output), std::move(gradient)};
   }

@@ -358,8 +358,9 @@ class Training {
     if (computed) {
       const bool adamw = scenario_.optimizer.kind == OptimizerSpec::Kind::kAdamW;
       clock_.charge_flops((adamw ? kAdamWFlops : kSgdFlops) * elements);
-    } else if (const Seconds spent = clock_.now() - begin; spent < replayed) {
-      clock_.advance(replayed - spent);
+    } else {
+      const Seconds spent = clock_.is_behind_host() ? Seconds{0} : clock_.now() - begin;
+      if (spent < replayed) clock_.advance(replayed - spent);
     }
     clock_.stamp(record.optimizer_end);
   }
