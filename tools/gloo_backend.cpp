@@ -2,6 +2,7 @@
 
 #ifdef GRADSYNC_HAVE_GLOO
 #include "backends/gloo/gloo_rank.hpp"
+#include "tools/rank_request.hpp"
 #endif
 
 namespace gradsync {
@@ -9,14 +10,7 @@ namespace {
 
 #ifdef GRADSYNC_HAVE_GLOO
 RankResult run_rank_on_gloo(const Scenario& scenario, const RankRequest& request) {
-  GlooRankOptions options;
-  options.run_directory = request.directory;
-  options.gather_reports = request.gather_reports;
-  options.on_step = request.on_step;
-  options.body = request.body;
-  GlooRankResult result = run_gloo_rank(scenario, request.environment, options);
-  const int exit_status = result.exit_status();
-  return {std::move(result.report), std::move(result.all_reports), exit_status};
+  return rank_result(run_gloo_rank(scenario, request.environment, process_options(request)));
 }
 #endif
 

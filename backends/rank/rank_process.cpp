@@ -1,0 +1,166 @@
+#include "backends/rank/rank_process.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/store/dump_service.hpp"
+#include "backends/store/rank_reports.hpp"
+#include "backends/wall_clock.hpp"
+#include "engine/comm/comm_error.hpp"
+#include "engine/faults/rendezvous_fault.hpp"
+
+namespace gradsync {
+namespace {
+
+/// For what a rank says to the store when its work is over, whether it went well or not.
+constexpr Seconds kFarewell{5};
+
+Bytes peak_rss_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+}
+
+void note_error(RankReport& report, const std::exception& e) {
+  report.state = RankState::kFailed;
+  if (!report.error.empty()) return;  // run_rank has noted it, with more detail
+  const auto* error = dynamic_cast<const Error*>(&e);
+  report.error_code = error == nullptr ? ErrorCode::kInternal : error->code();
+  report.error = e.what();
+}
+
+/// As a fault wants it: nothing is said to anybody.
+void end_this_process(const ProcessEnd& end) {
+  if (end.signal != 0) {
+    ::raise(end.signal);
+  } else {
+    std::_Exit(end.exit_code);
+  }
+}
+
+/// Where `gradsync diagnose --live` finds the job's store.
+void note_store_address(const std::string& run_directory, const RankEnvironment& environment) {
+  const auto folder = std::filesystem::path(run_directory) / "ranks";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "store") << environment.master_addr << ':' << environment.master_port
+                                  << '\n';
+}
+
+/// A rank that never comes to the rendezvous; the launcher ends its process.
+void sleep_for_ever() {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+}  // namespace
+
+int RankProcessResult::exit_status() const {
+  constexpr int kTerminatedStatus = 143;  // 128 + SIGTERM
+  if (terminated) return kTerminatedStatus;
+  return report.error_code ? gradsync::exit_status(*report.error_code) : 0;
+}
+
+std::chrono::steady_clock::time_point RankProcess::clock_origin() const {
+  return share_clock_origin(*job_.store, environment_.rank, scenario_.timeout);
+}
+
+void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Device& device) {
+  std::mutex report_mutex;
+  const auto snapshot = [&] {
+    const std::lock_guard lock(report_mutex);
+    RankReport copy = report_;
+    copy.flight = group.flight_recorder().snapshot();
+    copy.peak_rss_bytes = peak_rss_bytes();
+    return copy;
+  };
+  // A rank that is told to end says so and then fails in its next collective, which leaves it a
+  // complete report; only if it does not get there, its last words are what is known from outside.
+  termination_.set([&] { abort(ErrorCode::kRankDied, "was ended by signal 15 (Terminated)"); },
+                   [&] {
+                     if (options_.run_directory.empty()) return;
+                     write_report_file(options_.run_directory, snapshot());
+                   });
+  const std::unique_ptr<TerminationWatch, void (*)(TerminationWatch*)> clear_at_end(
+      &termination_, [](TerminationWatch* watch) { watch->clear(); });
+  if (environment_.rank == 0) {
+    publish_scenario(*job_.store, to_json(scenario_).dump(), scenario_.timeout);
+    if (!options_.run_directory.empty()) note_store_address(options_.run_directory, environment_);
+  }
+  const DumpService dumps(environment_, scenario_.timeout, options_.run_directory, snapshot);
+  RankWorld world;
+  world.report_mutex = &report_mutex;
+  world.end_process = end_this_process;
+  world.process_group = &group;
+  world.clock = &clock;
+  world.device = &device;
+  world.on_step = options_.on_step;
+  try {
+    if (options_.body) {
+      options_.body(world, report_);
+    } else {
+      run_rank(scenario_, world, report_);
+    }
+  } catch (const CommError&) {
+    throw;  // the other ranks have it from the group
+  } catch (const Error& e) {
+    abort(e.code(), e.what());
+    throw;
+  } catch (const std::exception& e) {
+    abort(ErrorCode::kInternal, e.what());
+    throw;
+  }
+}
+
+RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironment& environment,
+                                   const RankProcessOptions& options,
+                                   const std::function<void(RankProcess&)>& backend) {
+  RankProcessResult result;
+  result.report.rank = environment.rank;
+  TerminationWatch termination;
+  JobStore job;
+  // Told to end before there is a group, the rank leaves what it is: a rank that has not joined.
+  termination.set(nullptr, [&] {
+    if (options.run_directory.empty()) return;
+    RankReport not_joined;
+    not_joined.rank = environment.rank;
+    not_joined.world_size = environment.world_size;
+    write_report_file(options.run_directory, not_joined);
+  });
+  try {
+    WallClock clock(std::chrono::steady_clock::now());
+    come_to_rendezvous(scenario.faults, environment.rank, clock, sleep_for_ever);
+    job = open_job_store(environment, scenario.timeout);
+    join_all_ranks(*job.store, environment.rank, environment.world_size, scenario.timeout);
+    RankProcess process(scenario, environment, options, job, termination, result.report);
+    backend(process);
+  } catch (const std::exception& e) {
+    note_error(result.report, e);
+  }
+  result.terminated = termination.terminated();
+  result.report.peak_rss_bytes = peak_rss_bytes();
+  if (!options.run_directory.empty()) write_report_file(options.run_directory, result.report);
+  if (!job.store) return result;
+  try {
+    if (options.gather_reports) {
+      publish_report(*job.store, result.report, kFarewell);
+      if (environment.rank == 0) {
+        result.all_reports = gather_reports(*job.store, environment.world_size, kFarewell);
+      }
+    }
+  } catch (const Error&) {
+    // The store's host is gone, which the report already says; the file is written.
+  }
+  job.connection->close();
+  if (job.server) job.server->wait_until_idle(kFarewell);
+  return result;
+}
+
+}  // namespace gradsync
