@@ -226,6 +226,13 @@ struct CommunicationSpec {
 
 enum class Fidelity { kAuto, kMessage, kFlow, kAnalytic };
 
+/// The NCCL backend.
+struct NcclSpec {
+  std::vector<std::int64_t> device_ids;  ///< GPU of each local rank; empty: the local rank
+  bool register_buffers = false;         ///< let NCCL use the buckets' memory directly
+  bool operator==(const NcclSpec&) const = default;
+};
+
 struct GlooSpec {
   std::int64_t threads = 1;  ///< communication threads; 2 as in PyTorch's default
   std::string interface;     ///< network interface (GLOO_SOCKET_IFNAME); empty: by MASTER_ADDR
@@ -275,6 +282,7 @@ struct Scenario {
   CommunicationSpec communication;
   Fidelity fidelity = Fidelity::kAuto;
   GlooSpec gloo;
+  NcclSpec nccl;
   OutputSpec output;
   ExpectSpec expect;
   std::vector<FaultSpec> faults;

@@ -78,6 +78,7 @@ Section cluster_section();
 Section communication_section();
 Section simulation_section();
 Section gloo_section();
+Section nccl_section();
 Section output_section();
 Section expect_section();
 Section faults_section();

@@ -1,4 +1,4 @@
-// The rows of "simulation", "gloo" and "output": the world of a run, and its files.
+// The rows of "simulation", "gloo", "nccl" and "output": the world of a run, and its files.
 
 #include "engine/train/scenario_codec.hpp"
 
@@ -38,6 +38,22 @@ Section gloo_section() {
                     "Network interface, as in GLOO_SOCKET_IFNAME; empty: the one that reaches "
                     "MASTER_ADDR.",
                     {.examples = {"eth0"}}),
+          },
+  };
+}
+
+Section nccl_section() {
+  return {
+      .name = "nccl",
+      .description = "The NCCL backend.",
+      .fields =
+          {
+              field("device_ids", SCENARIO_MEMBER(nccl.device_ids), at_least(0),
+                    "GPU of each local rank, as CUDA numbers those that CUDA_VISIBLE_DEVICES "
+                    "leaves; empty: local rank k has GPU k."),
+              field("register_buffers", SCENARIO_MEMBER(nccl.register_buffers), any(),
+                    "Take memory from NCCL and register buffers from 1 MiB on, so that it can use "
+                    "them without a copy (NCCL 2.19 and later)."),
           },
   };
 }

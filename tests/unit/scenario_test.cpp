@@ -148,6 +148,7 @@ TEST_CASE("scenario: every key reaches its member") {
     "communication": {"algorithm": "tree", "protocol": "ll128"},
     "simulation": {"fidelity": "flow"},
     "gloo": {"threads": 2, "interface": "lo"},
+    "nccl": {"device_ids": [3, 1], "register_buffers": true},
     "output": {"detail_ranks": 16, "flight_recorder_size": 17},
     "expect": {"outcome": "hang", "exit_status": 4, "steps_completed": 18,
                "parameter_hash": "0123456789abcdef0123456789abcdef",
@@ -245,6 +246,7 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.fidelity = Fidelity::kFlow;
   expected.gloo.threads = 2;
   expected.gloo.interface = "lo";
+  expected.nccl = {{3, 1}, true};
   expected.output.detail_ranks = 16;
   expected.output.flight_recorder_size = 17;
   expected.expect.outcome = "hang";
