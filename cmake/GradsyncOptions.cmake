@@ -4,7 +4,9 @@
 option(GRADSYNC_WITH_GLOO "Build the Gloo backend (real collectives on CPUs)" ON)
 option(GRADSYNC_WITH_SIMGRID "Build the simulator (SimGrid)" ON)
 option(GRADSYNC_WITH_NCCL "Build the NCCL backend (real GPUs; needs CUDA's compiler)" ON)
-set(GRADSYNC_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPUs to compile kernels for, as CMAKE_CUDA_ARCHITECTURES")
+# Machine code for Ampere, and PTX that the driver compiles for anything newer.
+set(GRADSYNC_CUDA_ARCHITECTURES "80" CACHE STRING
+  "GPUs to compile kernels for, as CMAKE_CUDA_ARCHITECTURES (75 and later)")
 option(GRADSYNC_BUILD_TESTS "Build the tests (Catch2)" ON)
 option(GRADSYNC_WITH_TORCH_TESTS "Register the tests against a PyTorch installed here" OFF)
 set(GRADSYNC_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")

@@ -33,9 +33,9 @@ const Backend& find_backend(const std::string& name) {
 
 const Backend& require_backend(const std::string& name) {
   const Backend& backend = find_backend(name);
-  if (!backend.available()) {
+  if (const std::string why_not = backend.why_not_here(); !why_not.empty()) {
     throw Error(ErrorCode::kBackendUnavailable, "the backend \"" + name + "\" is not available: " +
-                                                    backend.why_not + " (see gradsync backends)");
+                                                    why_not + " (see gradsync backends)");
   }
   return backend;
 }

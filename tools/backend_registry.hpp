@@ -50,7 +50,16 @@ struct Backend {
   /// Simulated ones: runs all ranks, in this process.
   RunOutcome (*run_all)(const Scenario& scenario, const SimulationRequest& request) = nullptr;
 
+  /// What this machine lacks for a backend that is built in, as a sentence; empty: nothing. Null:
+  /// nothing can be lacking. Only asked of a backend that is wanted or listed: looking for GPUs
+  /// takes a moment.
+  std::string (*what_is_missing_here)() = nullptr;
+
   bool available() const noexcept { return why_not.empty(); }
+  /// Why it cannot be used here and now; empty where it can.
+  std::string why_not_here() const {
+    return available() && what_is_missing_here != nullptr ? what_is_missing_here() : why_not;
+  }
 };
 
 /// Every backend that gradsync knows of, built in or not. A backend is added to the list in
@@ -59,7 +68,7 @@ const std::vector<Backend>& backends();
 
 /// Throws Error(kBackendUnavailable) for a name that is not in the list.
 const Backend& find_backend(const std::string& name);
-/// The same for a backend that this build does not have: the error says why.
+/// The same for a backend that this build or this machine does not have: the error says why.
 const Backend& require_backend(const std::string& name);
 
 }  // namespace gradsync

@@ -13,8 +13,9 @@ void add_backends_command(CLI::App& app, Invocation& invocation) {
   command->callback([&invocation] {
     invocation.action = [] {
       for (const Backend& backend : backends()) {
-        std::cout << fmt::format("{:<6}{:<5}{}\n", backend.name, backend.available() ? "yes" : "no",
-                                 backend.available() ? backend.summary : backend.why_not);
+        const std::string why_not = backend.why_not_here();
+        std::cout << fmt::format("{:<6}{:<5}{}\n", backend.name, why_not.empty() ? "yes" : "no",
+                                 why_not.empty() ? backend.summary : why_not);
       }
       return 0;
     };

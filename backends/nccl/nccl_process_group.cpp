@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -83,7 +84,7 @@ class NcclProcessGroup::Impl {
 
   void look_at_works(std::unique_lock<std::mutex>& lock);
   void look_at_nccl();
-  void end_works();
+  std::deque<std::shared_ptr<NcclWork>> end_works();
   std::string describe_timeout(const CollectiveRecord& record, bool started) const;
 
   const RankEnvironment env_;
@@ -187,6 +188,7 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
                                          failure_);
   CudaApi& cuda = device_.api();
   try {
+    if (const auto failure = failure_->get()) throw error_for(*failure, env_.rank, record);
     // The collective reads what the compute stream has written: it starts behind all that is in
     // that stream now, and behind nothing that comes later. That is the overlap.
     const EventPtr inputs_ready = take_event(device_.events());
@@ -197,19 +199,20 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
                            [&](NcclComm comm) { return call(comm, stream_); });
     cuda.record(work->end().get(), stream_);
   } catch (const Error& e) {
-    // Aborted while it was on its way in, or refused. The work's wait says which.
+    // Refused, or aborted while it was on its way in; the work's wait says which.
     if (!failure_->failed()) fail({env_.rank, e.code(), e.what(), {}});
-    recorder_->fail(record.group, record.sequence, clock_.now(),
-                    error_for(*failure_->get(), env_.rank, record).cause());
-    const std::lock_guard lock(mutex_);
-    last_record_ = record;
-    return work;
   }
   const std::lock_guard lock(mutex_);
   if (pending_.empty()) {
     head_since_ = clock_.now();
     head_started_ = false;
     last_record_ = record;
+  }
+  // After a failure the watchdog looks at no work any more.
+  if (const auto failure = failure_->get()) {
+    recorder_->fail(record.group, record.sequence, clock_.now(),
+                    error_for(*failure, env_.rank, record).cause());
+    return work;
   }
   pending_.push_back(work);
   return work;
@@ -268,8 +271,10 @@ void NcclProcessGroup::Impl::watch() {
     // The ranks' threads know already (GroupFailure). Kernels that wait for others end with the
     // communicator, and with them whatever in this process waits for the GPU.
     lock.unlock();
-    end_works();
+    const auto ended = end_works();
     communicator_->abort();
+    // Only now does nothing write to their memory any more.
+    for (const auto& work : ended) work->release_tensors();
     lock.lock();
   }
   watch_ended_ = true;
@@ -335,8 +340,8 @@ void NcclProcessGroup::Impl::look_at_nccl() {
   fail({env_.rank, ErrorCode::kInternal, what, {}});
 }
 
-/// What is over is over; the rest fails with the job.
-void NcclProcessGroup::Impl::end_works() {
+/// The works that have not ended fail with the job.
+std::deque<std::shared_ptr<NcclWork>> NcclProcessGroup::Impl::end_works() {
   const std::lock_guard lock(mutex_);
   const Failure failure = *failure_->get();
   if (!pending_.empty()) last_record_ = pending_.front()->record();
@@ -344,9 +349,8 @@ void NcclProcessGroup::Impl::end_works() {
     const CollectiveRecord& record = work->record();
     recorder_->fail(record.group, record.sequence, clock_.now(),
                     error_for(failure, env_.rank, record).cause());
-    work->release_tensors();
   }
-  pending_.clear();
+  return std::exchange(pending_, {});
 }
 
 Failure NcclProcessGroup::Impl::fail(const Failure& failure) {
