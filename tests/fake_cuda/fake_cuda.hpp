@@ -27,6 +27,8 @@ class FakeCuda final : public CudaApi {
   explicit FakeCuda(int number = 0) : number_(number) {}
   ~FakeCuda() override;
 
+  /// By which the PCI ids of GPUs differ.
+  void set_number(int number) { number_ = number; }
   void set_mutation(Mutation mutation) { mutation_ = mutation; }
   /// From now on there are so many bytes of memory.
   void set_memory(Bytes memory) { memory_ = memory; }

@@ -58,7 +58,7 @@ class BlockRunner {
   static constexpr std::size_t kStackBytes = 128 * 1024;
   struct Thread {
     ucontext_t context{};
-    std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
+    std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
     unsigned index = 0;
     bool ended = false;
   };
