@@ -3,6 +3,7 @@
 
 #include "backends/cuda/caching_pool.hpp"
 #include "engine/comm/comm_error.hpp"
+#include "engine/tensor/kernels.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
 
@@ -66,7 +67,7 @@ TEST_CASE("nccl: a rank that never comes is a timeout, told in the words of a ha
   });
   const End waiting = end_of(errors[0]);
   CHECK(waiting.code == ErrorCode::kTimeout);
-  CHECK_THAT(waiting.what, contains("timed out after 500ms in allreduce #0, step 7"));
+  CHECK_THAT(waiting.what, contains("timed out after 0.5s in allreduce #0, step 7"));
   CHECK_THAT(waiting.what, contains("waiting for the other ranks"));
   const End absent = end_of(errors[1]);
   CHECK(absent.code == ErrorCode::kPeerFailed);

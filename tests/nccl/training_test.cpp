@@ -1,12 +1,10 @@
 // The engine as it is, on the stand-in: the kernels' own source, the real process group, the
 // reducer and the training loop. What differs from the CPU is the order of sums.
-#include <chrono>
-#include <filesystem>
 #include <fstream>
 
+#include "engine/autograd/ops.hpp"
 #include "engine/ddp/distributed_data_parallel.hpp"
 #include "engine/optim/adamw.hpp"
-#include "engine/optim/clip_grad_norm.hpp"
 #include "engine/train/rank_main.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
