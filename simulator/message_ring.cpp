@@ -26,8 +26,11 @@ bool MessageRing::may_send(int rank) const {
          end.sent < window_ + ends_[index(receiver)].received;
 }
 
-void MessageRing::arrive(int sender, std::int64_t message) {
-  ends_[index(next(sender))].arrived[static_cast<std::size_t>(message)] = true;
+void MessageRing::arrive(int sender, std::int64_t first, std::int64_t count) {
+  End& receiver = ends_[index(next(sender))];
+  for (std::int64_t message = first; message < first + count; ++message) {
+    receiver.arrived[static_cast<std::size_t>(message)] = true;
+  }
   receive(next(sender));
   // The receiver has something to pass on, and the sender room to send.
   advance({next(sender), sender});
@@ -48,12 +51,20 @@ void MessageRing::advance(std::vector<int> senders) {
     const int rank = senders.back();
     senders.pop_back();
     while (may_send(rank)) {
-      const std::int64_t message = ends_[index(rank)].sent++;
-      const Bytes bytes = message_bytes(rank, message);
-      if (bytes > 0) {
-        send(rank, next(rank), bytes, [this, rank, message] { arrive(rank, message); });
+      // Messages that leave at one instant would share the hop and arrive together: one flow.
+      const std::int64_t first = ends_[index(rank)].sent;
+      Bytes bytes = 0;
+      std::int64_t count = 0;
+      while (may_send(rank) && message_bytes(rank, first + count) > 0) {
+        bytes += message_bytes(rank, first + count);
+        ++count;
+        ++ends_[index(rank)].sent;
+      }
+      if (count > 0) {
+        send(rank, next(rank), bytes, [this, rank, first, count] { arrive(rank, first, count); });
       } else {
-        ends_[index(next(rank))].arrived[static_cast<std::size_t>(message)] = true;
+        ++ends_[index(rank)].sent;
+        ends_[index(next(rank))].arrived[static_cast<std::size_t>(first)] = true;
         receive(next(rank));
         senders.push_back(next(rank));
       }

@@ -7,8 +7,9 @@
 
 namespace gradsync {
 
-/// A ring of ranks in which each sends a series of messages to the next one on, each as a flow of
-/// its own. Message m of a rank passes on what it received in message m - window, so it leaves when
+/// A ring of ranks in which each sends a series of messages to the next one on. Those that leave at
+/// the same instant are one flow: apart they would share the hop and arrive together. Message m of
+/// a rank passes on what it received in message m - window, so it leaves when
 /// - the sender has it: m < window, or its message m - window has been received, and
 /// - the receiver has room for it: it has joined, and has received message m - window too.
 /// Messages of one hop are received in their order. A rank is done when it has received all its
@@ -45,7 +46,8 @@ class MessageRing : public Collective {
   int next(int rank) const noexcept { return (rank + direction_ + ranks()) % ranks(); }
   int previous(int rank) const noexcept { return (rank - direction_ + ranks()) % ranks(); }
   bool may_send(int rank) const;
-  void arrive(int sender, std::int64_t message);
+  /// `count` messages from the `first` on.
+  void arrive(int sender, std::int64_t first, std::int64_t count);
   void receive(int rank);
   void advance(std::vector<int> senders);
   void complete_if_done(int rank);

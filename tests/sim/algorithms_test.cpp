@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -410,4 +411,26 @@ TEST_CASE("NCCL's choice is explained once for each size") {
   REQUIRE(outcome.explanations.size() == 2);
   CHECK_THAT(outcome.explanations[0], contains("allreduce of 400 bytes: ") &&
                                           contains("<- chosen") && contains("nvls_tree"));
+}
+
+TEST_CASE("every cluster that comes with gradsync runs, and a faster network is no slower") {
+  namespace fs = std::filesystem;
+  const fs::path scenarios = fs::path(GRADSYNC_SOURCE_DIR) / "scenarios";
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(scenarios / "clusters")) {
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    ++files;
+    const Scenario scenario =
+        parse_scenario(R"({"backend": "sim", "ranks": 8, "cluster": "clusters/)" + name + "\"}",
+                       "test.json", scenarios.string());
+    Case c{"", scenario.cluster, 8, Algorithm::kAuto};
+    c.cluster.nodes = 0;
+    const double time = time_of(c, 1'000'000, Fidelity::kFlow);
+    CHECK(time > 0);
+    c.cluster.inter_node.bandwidth.value *= 2;
+    c.cluster.intra_node.bandwidth.value *= 2;
+    CHECK(time_of(c, 1'000'000, Fidelity::kFlow) <= time * (1 + 1e-9));
+  }
+  CHECK(files >= 9);
 }
