@@ -14,9 +14,6 @@ _NORM_ULPS = 64
 _PARAMETER_ULPS = 8
 # Results of each side's own kernels (matrix products, softmax).
 _COMPUTED_RELATIVE = 1e-5
-# The same after an update by AdamW. Its first step divides each gradient by its own magnitude, so
-# that where the true gradient is nearly zero rounding noise decides about a whole learning rate.
-_AFTER_ADAMW_RELATIVE = 1e-4
 
 _PARAMETER = r"\bbody\.p\d+"  # a parameter's name in a message
 
@@ -58,14 +55,14 @@ def first_difference(case: dict, ours: Result, theirs: Result) -> "str | None":
     computed = case["model"]["kind"] != "fed" or case["ddp"]["power_sgd"] is not None
     for key in theirs.arrays:
         if computed or key.startswith("final/"):
-            bound = _computed_bound(case, key) if computed else _PARAMETER_ULPS * _ulp(case)
+            bound = _COMPUTED_RELATIVE if computed else _PARAMETER_ULPS * _ulp(case)
         else:
             bound = 0.0
         difference = _compare_array(key, ours.arrays.get(key), theirs.arrays[key], bound)
         if difference:
             return difference
     for field in ("norms", "losses"):
-        bound = _computed_bound(case, field) if computed else _NORM_ULPS * _ulp(case)
+        bound = _COMPUTED_RELATIVE if computed else _NORM_ULPS * _ulp(case)
         difference = _compare_array(
             field, np.array(ours.fields[field]), np.array(theirs.fields[field]), bound
         )
@@ -85,12 +82,6 @@ def _compare_errors(ours: "str | None", theirs: "str | None") -> "str | None":
         return None
     names = [set(re.findall(_PARAMETER, text)) for text in (ours, theirs)]
     return both if names[0] != names[1] else None
-
-
-def _computed_bound(case: dict, key: str) -> float:
-    updated = not key.startswith("step 0/")
-    adamw = case["optimizer"]["kind"] == "adamw"
-    return _AFTER_ADAMW_RELATIVE if adamw and updated else _COMPUTED_RELATIVE
 
 
 def _ulp(case: dict) -> float:
