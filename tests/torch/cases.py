@@ -96,10 +96,13 @@ def _compute_for_real(rng: random.Random, case: dict) -> None:
     # Two roundings of nearly equal numbers to 16 bits can be a unit of 16 bits apart.
     if case["ddp"]["comm_hook"] == "fp16_compress":
         case["ddp"]["comm_hook"] = None
-    # The bias of the keys has no effect on the loss. Its gradient is a rounding error, and AdamW
-    # divides by its magnitude: a larger eps keeps such elements where they are.
+    # AdamW divides by a gradient's magnitude, so what rounding leaves of a gradient that should be
+    # zero (the keys' bias has no effect on the loss) would move a parameter by a whole step. A
+    # difference in a gradient reaches the parameters times lr / eps at most: here, times 1.
     if case["optimizer"]["kind"] == "adamw":
-        case["optimizer"]["eps"] = 1e-4
+        case["optimizer"]["eps"] = case["optimizer"]["lr"]
+    # A loss that climbs without bound doubles every rounding on its way.
+    case["optimizer"]["maximize"] = False
 
 
 def _use_power_sgd(rng: random.Random, case: dict) -> None:

@@ -4,6 +4,11 @@
 Both train on Gloo, one process a rank. Compared are, on every rank: the sampler's indices, the
 sequence of collectives, the buckets, the gradients after the reduction, the clipped norm, the
 parameters and buffers at the end, and the errors.
+
+Where each side's own kernels compute the gradients, rounding differs, and an optimizer that divides
+by a gradient's magnitude amplifies it from step to step. So gradsync trains such a case twice: for
+itself (the parameters after 10 steps are compared), and on PyTorch's parameters, given to it at the
+start of each step (the gradients, norms and losses of each step are compared).
 """
 
 import argparse
@@ -70,18 +75,24 @@ def _run(selected: list, folder: pathlib.Path, runner: pathlib.Path) -> int:
 
 
 def _run_gradsync(case: dict, directory: pathlib.Path, runner: pathlib.Path) -> "str | None":
-    command = [runner, directory / "case.json"]
-    failure = ranks.run(command, case["world"], _CASE_SECONDS, _ENVIRONMENT)
-    if failure:
-        return f"gradsync: {failure}"
+    sides = ["gradsync"]
+    if case["model"]["kind"] != "fed":
+        sides.append("gradsync-stepwise")
+    for side in sides:
+        command = [runner, directory / "case.json", *(["--stepwise"] if side != sides[0] else [])]
+        failure = ranks.run(command, case["world"], _CASE_SECONDS, _ENVIRONMENT)
+        if failure:
+            return f"{side}: {failure}"
     missing = [rank for rank in range(case["world"]) if not (directory / f"torch-{rank}.json").exists()]
     if missing:
         return f"PyTorch left no result of rank {missing[0]}"
     for rank in range(case["world"]):
-        ours, theirs = (Result(directory / f"{side}-{rank}") for side in ("gradsync", "torch"))
-        difference = compare.first_difference(case, ours, theirs)
-        if difference:
-            return f"rank {rank}: {difference}"
+        theirs = Result(directory / f"torch-{rank}")
+        for side in sides:
+            ours = Result(directory / f"{side}-{rank}")
+            difference = compare.first_difference(case, ours, theirs, stepwise=side != sides[0])
+            if difference:
+                return f"rank {rank}, {side}: {difference}"
     return None
 
 

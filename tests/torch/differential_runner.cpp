@@ -1,13 +1,18 @@
 // gradsync's side of the differential tests: one rank of one case.
 //
 //     RANK=r WORLD_SIZE=w MASTER_ADDR=127.0.0.1 MASTER_PORT=p torch_differential_runner CASE.json
+//     [--stepwise]
 //
-// Leaves gradsync-R.json and gradsync-R.bin (tests/torch/results.py) beside the case.
+// Leaves gradsync-R.json and gradsync-R.bin (tests/torch/results.py) beside the case. With
+// --stepwise each step starts from the parameters that torch-R.* has for it, and the files are
+// gradsync-stepwise-R.*.
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -20,7 +25,7 @@
 
 namespace {
 
-void run_case(const std::filesystem::path& file) {
+void run_case(const std::filesystem::path& file, bool stepwise) {
   using namespace gradsync;
   const nlohmann::json described = nlohmann::json::parse(std::ifstream(file));
   const RankEnvironment environment = resolve_rank_environment({}).value();
@@ -31,9 +36,13 @@ void run_case(const std::filesystem::path& file) {
   WallClock clock;
   GlooProcessGroup group(environment, job, clock, options);
 
-  torch_tests::ResultWriter writer(file.parent_path() /
-                                   ("gradsync-" + std::to_string(environment.rank)));
-  torch_tests::Training training(described, group, writer);
+  const std::string rank = std::to_string(environment.rank);
+  const std::filesystem::path directory = file.parent_path();
+  std::optional<torch_tests::RecordedParameters> recorded;
+  if (stepwise) recorded.emplace(directory / ("torch-" + rank));
+  torch_tests::ResultWriter writer(directory /
+                                   ((stepwise ? "gradsync-stepwise-" : "gradsync-") + rank));
+  torch_tests::Training training(described, group, writer, recorded ? &*recorded : nullptr);
   writer.finish(training.run());
   group.shutdown();
 }
@@ -41,12 +50,13 @@ void run_case(const std::filesystem::path& file) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: " << argv[0] << " CASE.json\n";
+  const bool stepwise = argc == 3 && std::string_view(argv[2]) == "--stepwise";
+  if (argc != 2 && !stepwise) {
+    std::cerr << "usage: " << argv[0] << " CASE.json [--stepwise]\n";
     return EXIT_FAILURE;
   }
   try {
-    run_case(argv[1]);
+    run_case(argv[1], stepwise);
   } catch (const std::exception& error) {
     std::cerr << argv[0] << ": " << error.what() << '\n';
     return EXIT_FAILURE;

@@ -143,6 +143,9 @@ class Training:
 
     def _step(self, batches) -> None:
         train = self._case["train"]
+        if self._case["model"]["kind"] != "fed":
+            for name, parameter in self._model.named_parameters():
+                self._note(f"step {self._steps}/parameter {name}", parameter)
         self._optimizer.zero_grad(set_to_none=train["set_to_none"])
         for micro_step in range(train["accumulation_steps"]):
             last = micro_step == train["accumulation_steps"] - 1

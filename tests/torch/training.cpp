@@ -92,10 +92,12 @@ double norm_order(const std::string& text) {
 
 }  // namespace
 
-Training::Training(const nlohmann::json& described, ProcessGroup& group, ResultWriter& writer)
+Training::Training(const nlohmann::json& described, ProcessGroup& group, ResultWriter& writer,
+                   const RecordedParameters* recorded)
     : case_(described),
       group_(group),
       writer_(writer),
+      recorded_(recorded),
       dtype_(parse_dtype(described.at("dtype").get<std::string>())),
       graph_(group.clock()),
       model_(make_model(described, group.rank())),
@@ -148,6 +150,7 @@ void Training::run_steps(std::int64_t count) {
 
 void Training::step() {
   const auto& train = case_.at("train");
+  if (recorded_ != nullptr) recorded_->set(steps_, model_->parameters());
   optimizer_->zero_grad(train.at("set_to_none").get<bool>());
   const std::int64_t micro_steps = train.at("accumulation_steps");
   for (std::int64_t micro_step = 0; micro_step < micro_steps; ++micro_step) {

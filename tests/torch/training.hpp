@@ -11,6 +11,7 @@
 #include "engine/ddp/distributed_data_parallel.hpp"
 #include "engine/models/model.hpp"
 #include "engine/optim/optimizer.hpp"
+#include "tests/torch/recorded_parameters.hpp"
 #include "tests/torch/result_writer.hpp"
 
 namespace gradsync::torch_tests {
@@ -19,7 +20,9 @@ namespace gradsync::torch_tests {
 /// of tests/torch/torch_runner.py.
 class Training {
  public:
-  Training(const nlohmann::json& case_, ProcessGroup& group, ResultWriter& writer);
+  /// `recorded`, if not null, gives the parameters at the start of each step.
+  Training(const nlohmann::json& case_, ProcessGroup& group, ResultWriter& writer,
+           const RecordedParameters* recorded);
   ~Training();
 
   /// The fields of the result. An error that PyTorch has as well (a misuse, an early termination)
@@ -37,6 +40,7 @@ class Training {
   const nlohmann::json& case_;
   ProcessGroup& group_;
   ResultWriter& writer_;
+  const RecordedParameters* recorded_;
   DType dtype_;
   Graph graph_;
   std::unique_ptr<Model> model_;
