@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/tensor/clip_coefficient.hpp"
+
 namespace gradsync {
 namespace {
 
@@ -49,7 +51,10 @@ WorkPtr SimProcessGroup::issue(Tensor input, Tensor output, const CollectiveReco
   return std::make_shared<SimWork>(*group_, *clock_, std::move(operation));
 }
 
-WorkPtr SimProcessGroup::do_allreduce(Tensor tensor, ReduceOp, const CollectiveRecord& record) {
+WorkPtr SimProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {
+  if (op == ReduceOp::kAverage) {
+    tensor.device().scale(tensor, tensor, round_to(tensor.dtype(), 1.0 / size()));
+  }
   return issue({}, std::move(tensor), record);
 }
 

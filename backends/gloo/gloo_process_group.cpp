@@ -387,6 +387,10 @@ void GlooProcessGroup::abort(ErrorCode code, const std::string& cause) {
 }
 
 WorkPtr GlooProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {
+  if (op == ReduceOp::kAverage) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("rank {}: Gloo has no average; divide before the sum", rank()));
+  }
   return impl_->issue(record, [tensor = std::move(tensor), op](const auto& context, auto tag) {
     gloo_allreduce(context, tag, tensor, op);
   });

@@ -26,6 +26,8 @@ const char* to_string(ReduceOp op) noexcept {
       return "max";
     case ReduceOp::kMin:
       return "min";
+    case ReduceOp::kAverage:
+      return "average";
   }
   return "unknown";
 }

@@ -15,10 +15,12 @@
 namespace gradsync {
 
 enum class OpType { kAllreduce, kBroadcast, kAllgather, kBarrier };
-enum class ReduceOp { kSum, kMax, kMin };
+/// kAverage is NCCL's: every input is multiplied by 1/ranks, rounded to its dtype, before the sum.
+/// Only of floating-point types, and not on every backend (Gloo has none).
+enum class ReduceOp { kSum, kMax, kMin, kAverage };
 
 const char* to_string(OpType op) noexcept;    ///< "allreduce", "broadcast", "allgather", "barrier"
-const char* to_string(ReduceOp op) noexcept;  ///< "sum", "max", "min"
+const char* to_string(ReduceOp op) noexcept;  ///< "sum", "max", "min", "average"
 
 /// Life of a collective on one rank, as in PyTorch's flight recorder.
 enum class CollectiveState {

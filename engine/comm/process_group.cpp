@@ -69,6 +69,10 @@ std::shared_ptr<ProcessGroup> ProcessGroup::split(const std::string& name,
 }
 
 WorkPtr ProcessGroup::allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options) {
+  if (op == ReduceOp::kAverage && !is_floating_point(tensor.dtype())) {
+    throw Error(ErrorCode::kMisuse, fmt::format("rank {}: the average of {} is not taken", rank_,
+                                                to_string(tensor.dtype())));
+  }
   CollectiveRecord record =
       enter(OpType::kAllreduce, tensor.numel(), tensor.dtype(), tensor.nbytes(), options);
   record.reduce_op = op;

@@ -60,8 +60,8 @@ class ProcessGroup {
   virtual void shutdown() = 0;
 
   /// Whether labels are part of what is compared before bytes move (true at first). With false only
-  /// what must fit for them to move is: operation, elements, dtype, root and reduction. Set it
-  /// before the first collective, to the same on all ranks.
+  /// what must fit for them to move is (operation, elements, dtype, root, reduction; on NCCL
+  /// nothing). Set it before the first collective, to the same on all ranks.
   void set_detail(bool detail) noexcept { detail_ = detail; }
 
   /// A group of some of the ranks (ascending, this one among them), with sequence numbers of its

@@ -96,6 +96,7 @@ ReduceFunction for_dtype(DType dtype) {
 ReduceFunction reduce_function(ReduceOp op, DType dtype) {
   switch (op) {
     case ReduceOp::kSum:
+    case ReduceOp::kAverage:  // of inputs that are scaled already
       return for_dtype<Sum>(dtype);
     case ReduceOp::kMax:
       return for_dtype<Max>(dtype);

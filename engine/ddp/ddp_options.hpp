@@ -7,6 +7,7 @@
 #include "engine/core/pytorch_version.hpp"
 #include "engine/core/units.hpp"
 #include "engine/ddp/bucket_plan.hpp"
+#include "engine/ddp/gradient_mean.hpp"
 
 namespace gradsync {
 
@@ -35,6 +36,10 @@ struct DdpOptions {
   /// (PyTorch's _set_params_and_buffers_to_ignore_for_model).
   std::vector<std::string> params_and_buffers_to_ignore = {};
   PytorchVersion pytorch_version = {};
+  /// No option of PyTorch's, whose DDP predivides. With kAverage gradients go into the buckets as
+  /// they are, and the group must know ReduceOp::kAverage; a communication hook, and a join that
+  /// divides by the ranks that still train, do not go with it.
+  GradientMean gradient_mean = GradientMean::kPredivide;
 };
 
 /// Limits of the buckets, in bytes: of the first, and of all others.

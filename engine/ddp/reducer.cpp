@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "engine/core/float16.hpp"
 #include "engine/ddp/control_tensor.hpp"
+#include "engine/tensor/clip_coefficient.hpp"
 
 namespace gradsync {
 namespace {
@@ -134,17 +134,17 @@ void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
     refuse(dtype_changed(place(), parameter.name(), parameter.grad.dtype(), view.dtype()));
   }
   if (parameter.grad.aliases(view)) {
-    if (!comm_hook_) device.divide(view, divisor_);
+    if (predivides()) device.divide(view, divisor_);
     return;
   }
   if (fills_at_launch_) {
     copies_.push_back({&view, &parameter.grad});
     return;
   }
-  if (comm_hook_) {
-    device.copy(view, parameter.grad);
-  } else {
+  if (predivides()) {
     device.scale(view, parameter.grad, scale_factor(view.dtype()));
+  } else {
+    device.copy(view, parameter.grad);
   }
   if (options_.gradient_as_bucket_view) parameter.grad = view;
 }
@@ -158,10 +158,10 @@ void Reducer::fill_bucket(Bucket& bucket) {
   }
   if (copies_.empty()) return;
   Device& device = bucket.gradients.device();
-  if (comm_hook_) {
-    device.copy_many(copies_);
-  } else {
+  if (predivides()) {
     device.scale_many(copies_, scale_factor(bucket.gradients.dtype()));
+  } else {
+    device.copy_many(copies_);
   }
   if (!options_.gradient_as_bucket_view) return;
   for (const BucketSlot& slot : bucket.slots) {
@@ -170,17 +170,16 @@ void Reducer::fill_bucket(Bucket& bucket) {
   }
 }
 
+bool Reducer::predivides() const noexcept {
+  return !comm_hook_ && options_.gradient_mean == GradientMean::kPredivide;
+}
+
 /// 1/divisor as PyTorch multiplies by it. Before 2.0 a factor was rounded to the gradient's own
 /// type, since then to float32 where that is a 16-bit type.
 double Reducer::scale_factor(DType dtype) const {
   const double factor = 1.0 / divisor_;
   if (options_.pytorch_version < PytorchVersion{2, 0}) {
-    if (dtype == DType::kFloat16) {
-      return float16_to_float(float_to_float16(static_cast<float>(factor)));
-    }
-    if (dtype == DType::kBFloat16) {
-      return bfloat16_to_float(float_to_bfloat16(static_cast<float>(factor)));
-    }
+    if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return round_to(dtype, factor);
   }
   return factor;
 }
@@ -204,7 +203,9 @@ BucketFuture Reducer::start_reduction(const Bucket& bucket, std::size_t index,
   const CollectiveOptions options =
       position_->options(phase, "gradients", static_cast<std::int32_t>(index), bucket.names);
   if (!comm_hook_) {
-    WorkPtr work = group_->allreduce(gradients, ReduceOp::kSum, options);
+    const ReduceOp op =
+        options_.gradient_mean == GradientMean::kAverage ? ReduceOp::kAverage : ReduceOp::kSum;
+    WorkPtr work = group_->allreduce(gradients, op, options);
     return [work = std::move(work), gradients] {
       work->wait();
       return gradients;

@@ -21,10 +21,11 @@ namespace gradsync {
 /// Averages gradients over all ranks while backward is still running.
 ///
 /// The parameters lie in buckets. When a gradient is accumulated its hook calls `on_gradient`,
-/// which copies it, scaled by 1/world, into its bucket. A bucket is launched (one asynchronous
-/// all-reduce) once all its gradients are there and every bucket before it has been launched: the
-/// order of the collectives is then the same on all ranks, whatever the order of the gradients. At
-/// the end of backward the reducer waits for all buckets and copies the means back.
+/// which copies it, scaled by 1/world (see GradientMean), into its bucket. A bucket is launched
+/// (one asynchronous all-reduce) once all its gradients are there and every bucket before it has
+/// been launched: the order of the collectives is then the same on all ranks, whatever the order of
+/// the gradients. At the end of backward the reducer waits for all buckets and copies the means
+/// back.
 ///
 /// An iteration calls, in this order: prepare_for_forward, rebuild_buckets, (the model's forward),
 /// prepare_for_backward, and from backward on_gradient for each parameter. The rules, down to the
@@ -104,6 +105,8 @@ class Reducer {
   void mark_ready(std::size_t index, BackwardPass& pass);
   void fill_slot(Parameter& parameter, std::size_t index);
   void fill_bucket(Bucket& bucket);
+  /// Whether gradients become shares of the mean on their way into the bucket.
+  bool predivides() const noexcept;
   double scale_factor(DType dtype) const;
   void launch_ready_buckets();
   void launch(std::size_t bucket);

@@ -56,6 +56,7 @@ DdpOptions ddp_options(const DdpSpec& spec) {
   options.broadcast_buffers = spec.broadcast_buffers;
   options.params_and_buffers_to_ignore = spec.params_and_buffers_to_ignore;
   options.pytorch_version = parse_pytorch_version(spec.pytorch_version);
+  options.gradient_mean = spec.gradient_mean;
   return options;
 }
 

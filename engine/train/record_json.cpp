@@ -84,7 +84,7 @@ CollectiveRecord record_from_json(const Json& json, const ParameterLists& lists,
   fields.get("sequence", record.sequence);
   fields.get("group", record.group);
   fields.get_word("op", record.op, OpType::kAllreduce, OpType::kBarrier);
-  fields.get_word("reduce_op", record.reduce_op, ReduceOp::kSum, ReduceOp::kMin);
+  fields.get_word("reduce_op", record.reduce_op, ReduceOp::kSum, ReduceOp::kAverage);
   fields.get("root", record.root);
   fields.get("elements", record.elements);
   std::string dtype;

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "engine/core/units.hpp"
+#include "engine/ddp/gradient_mean.hpp"
 #include "engine/faults/fault_spec.hpp"
 #include "engine/tensor/dtype.hpp"
 
@@ -139,6 +140,7 @@ struct DdpSpec {
   bool broadcast_buffers = true;
   std::vector<std::string> params_and_buffers_to_ignore;
   std::string pytorch_version = "2.7";  ///< whose rules, where versions differ
+  GradientMean gradient_mean = GradientMean::kPredivide;
   std::optional<std::string> comm_hook;
   PowerSgdSpec power_sgd;
   JoinSpec join;

@@ -61,6 +61,7 @@ class Checks {
       fail("/train/check_hashes", true, "false",
            "ranks that ran out take part in no comparison" + because("/ddp/join/enable", true));
     }
+    check_gradient_mean();
     const PowerSgdSpec& power_sgd = ddp.power_sgd;
     const bool uses_power_sgd =
         ddp.comm_hook == "power_sgd" || ddp.comm_hook == "batched_power_sgd";
@@ -69,6 +70,25 @@ class Checks {
       fail("/ddp/power_sgd/start_powerSGD_iter", power_sgd.start_powerSGD_iter, "2 or more",
            "the buckets change shape before iteration 1; or turn off use_error_feedback and "
            "warm_start");
+    }
+  }
+
+  void check_gradient_mean() const {
+    const DdpSpec& ddp = s_.ddp;
+    if (ddp.gradient_mean != GradientMean::kAverage) return;
+    const auto refuse = [&](const std::string& why) {
+      fail("/ddp/gradient_mean", "average", "\"predivide\"", why);
+    };
+    if (s_.backend == "gloo") refuse("Gloo has no average" + because("/backend", "gloo"));
+    if (s_.backend == "sim" && s_.cluster.library == ClusterSpec::Library::kGloo) {
+      refuse("the simulated library has no average" + because("/cluster/library", "gloo"));
+    }
+    if (ddp.comm_hook) {
+      refuse("a communication hook decides itself" + because("/ddp/comm_hook", *ddp.comm_hook));
+    }
+    if (ddp.join.enable && !ddp.join.divide_by_initial_world_size) {
+      refuse("the average is over all ranks" +
+             because("/ddp/join/divide_by_initial_world_size", false));
     }
   }
 
@@ -251,8 +271,6 @@ class Checks {
     if (fault.kind == FaultKind::kSlow && !sim && computed) {
       why = "a computed model takes the time that it takes; give it a delay, or replay one";
     }
-    const bool needs_group = fault.kind == FaultKind::kGroup || fault.kind == FaultKind::kStall;
-    if (needs_group && s_.backend == "nccl") why = "there is one group on nccl";
     if (why.empty()) return;
     fail(place + "/kind", to_string(fault.kind),
          "a fault that the backend can do" + because("/backend", s_.backend), why);

@@ -36,7 +36,8 @@ Section make_root() {
                     "Compare what each collective is for (step, epoch, bucket, purpose) before "
                     "bytes move. false: only what must fit for them to move (operation, elements, "
                     "type, root), as PyTorch does without TORCH_DISTRIBUTED_DEBUG=DETAIL; ranks "
-                    "that are out of step then exchange data."),
+                    "that are out of step then exchange data. On `nccl` the ranks compare through "
+                    "the store, beside the collectives; with false they compare nothing there."),
           },
       .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
                    train_section(), ddp_section(), cluster_section(), communication_section(),

@@ -6,6 +6,13 @@
 #include "engine/train/scenario_codec.hpp"
 
 namespace gradsync::scenario_table {
+
+template <>
+struct EnumNames<GradientMean> {
+  static constexpr std::array<std::pair<const char*, GradientMean>, 2> kNames{
+      {{"predivide", GradientMean::kPredivide}, {"average", GradientMean::kAverage}}};
+};
+
 namespace {
 
 /// JSON has no infinity, so a norm's p is a number or the text "inf", as people write it.
@@ -242,6 +249,12 @@ Section ddp_section() {
                     "Whose rules to follow where versions of PyTorch differ "
                     "(docs/pytorch-parity.md).",
                     {.examples = {"2.7", "1.13"}}),
+              field("gradient_mean", SCENARIO_MEMBER(ddp.gradient_mean), any(),
+                    "Where the sum becomes the mean. `predivide`: each rank scales its gradients "
+                    "by 1/world as it copies them into the bucket, as PyTorch's DDP does. "
+                    "`average`: the collective averages (`ncclAvg`), and nothing is scaled before; "
+                    "on `nccl`, and in `sim` with the library `nccl`.",
+                    {.other_names = {"average_in_collective", "gradient_predivide_factor"}}),
               field("comm_hook", SCENARIO_MEMBER(ddp.comm_hook), one_of(comm_hook_names()),
                     "Communication hook to register: what is sent for a bucket; null: none.",
                     {.other_names = {"register_comm_hook", "hook"}}),

@@ -100,3 +100,13 @@ TEST_CASE("a scenario with more ranks than GPUs is refused before anything runs"
   scenario.cluster.gpus_per_node = 1;
   CHECK_THROWS_AS(run_simulated(scenario), ConfigError);
 }
+
+TEST_CASE("an average by the simulated collective costs what the sum costs, and is the mean") {
+  Scenario scenario = tiny_scenario();
+  scenario.cluster.library = ClusterSpec::Library::kNccl;
+  const RunOutcome predivided = run_simulated(scenario);
+  scenario.ddp.gradient_mean = GradientMean::kAverage;
+  const RunOutcome averaged = run_simulated(scenario);
+  CHECK(hashes(averaged.reports) == hashes(predivided.reports));  // of two ranks: halves are exact
+  CHECK(*averaged.simulated == *predivided.simulated);
+}

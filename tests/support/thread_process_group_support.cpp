@@ -5,6 +5,7 @@
 #include "engine/comm/comm_error.hpp"
 #include "engine/comm/reduce_functions.hpp"
 #include "engine/comm/signature.hpp"
+#include "engine/tensor/clip_coefficient.hpp"
 #include "tests/support/thread_process_group.hpp"
 
 namespace gradsync::test {
@@ -92,6 +93,11 @@ void ThreadWorld::carry_out(Collective& collective) {
   if (has_bytes && record.op == OpType::kAllreduce) {
     std::vector<Tensor> tensors;
     for (const Call& call : calls) tensors.push_back(call.input);
+    if (record.reduce_op == ReduceOp::kAverage) {
+      for (Tensor& tensor : tensors) {
+        tensor.device().scale(tensor, tensor, round_to(tensor.dtype(), 1.0 / size_));
+      }
+    }
     ring_reduce(tensors, record.reduce_op);
   } else if (has_bytes && record.op == OpType::kBroadcast) {
     const Tensor& source = calls[static_cast<std::size_t>(record.root)].input;

@@ -545,3 +545,28 @@ TEST_CASE(
   CHECK(data[2].ints_map.at("iteration") == 3);
   CHECK(data[3].ints_map.at("iteration") == 3);  // sampled at the start of the fourth
 }
+
+TEST_CASE("gradient_mean average: gradients are sent as they are, and the collective averages") {
+  const bool view = GENERATE(false, true);
+  struct Result {
+    std::vector<float> mean;
+    ReduceOp op;
+    bool operator==(const Result&) const = default;
+  };
+  const auto run = [&](GradientMean mean) {
+    return results_of_ranks(2, [&](RankContext& rank) {
+      DdpOptions options;
+      options.gradient_mean = mean;
+      options.gradient_as_bucket_view = view;
+      Fixture f(rank, options);
+      f.step();
+      return Result{values_of(f.a->grad), rank.group.flight_recorder().snapshot().back().reduce_op};
+    });
+  };
+  const auto predivided = run(GradientMean::kPredivide), averaged = run(GradientMean::kAverage);
+  for (std::size_t r = 0; r < 2; ++r) {
+    CHECK(averaged[r].mean == predivided[r].mean);  // halves are exact
+    CHECK(predivided[r].op == ReduceOp::kSum);
+    CHECK(averaged[r].op == ReduceOp::kAverage);
+  }
+}

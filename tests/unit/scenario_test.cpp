@@ -126,7 +126,8 @@ TEST_CASE("scenario: every key reaches its member") {
               "error_if_nonfinite": true, "hash_every": 15, "check_hashes": true},
     "ddp": {"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true, "find_unused_parameters": true,
             "static_graph": true, "broadcast_buffers": false, "pytorch_version": "1.13",
-            "params_and_buffers_to_ignore": ["a", "b"], "comm_hook": "power_sgd",
+            "params_and_buffers_to_ignore": ["a", "b"], "gradient_mean": "predivide",
+            "comm_hook": "power_sgd",
             "power_sgd": {"matrix_approximation_rank": 4, "start_powerSGD_iter": 5,
                           "use_error_feedback": false, "warm_start": false},
             "join": {"enable": false, "divide_by_initial_world_size": false,
@@ -336,6 +337,23 @@ TEST_CASE("scenario: without a number of nodes there are as many as the ranks ne
   const std::string small = R"("ranks": 9, "cluster": {"nodes": 1})";
   CHECK_NOTHROW(parse("{" + small + "}"));
   CHECK(mistake_in(R"({"backend": "sim", )" + small + "}").pointer == "/cluster/nodes");
+}
+
+TEST_CASE("scenario: an average by the collective is refused where there is none") {
+  const std::string average = R"("ddp": {"gradient_mean": "average")";
+  const auto pointer = [&](const std::string& text) { return mistake_in(text).pointer; };
+  CHECK(pointer("{" + average + "}}") == "/ddp/gradient_mean");
+  CHECK(pointer(R"({"backend": "sim", )" + average + "}}") == "/ddp/gradient_mean");
+  const std::string nccl = R"("backend": "sim", "cluster": {"library": "nccl"})";
+  CHECK(parse("{" + nccl + ", " + average + "}}").ddp.gradient_mean == GradientMean::kAverage);
+  const Scenario real = parse(R"({"backend": "nccl", )" + average + "}}");
+  CHECK(real.ddp.gradient_mean == GradientMean::kAverage);
+  CHECK(parse(to_json(real).dump()) == real);
+  const std::string on_nccl = R"({"backend": "nccl", )" + average;
+  CHECK(pointer(on_nccl + R"(, "comm_hook": "fp16_compress"}})") == "/ddp/gradient_mean");
+  CHECK(pointer(on_nccl + R"(, "join": {"enable": true,
+                "divide_by_initial_world_size": false}}})") == "/ddp/gradient_mean");
+  CHECK(parse("{}").ddp.gradient_mean == GradientMean::kPredivide);
 }
 
 TEST_CASE("scenario: the first mistake is the first in the file") {

@@ -1,0 +1,11 @@
+#pragma once
+
+namespace gradsync {
+
+/// Where the sum of the gradients becomes their mean.
+enum class GradientMean {
+  kPredivide,  ///< gradients are scaled by 1/world on their way into the bucket (PyTorch's DDP)
+  kAverage,    ///< the collective averages (ncclAvg; Megatron's average_in_collective)
+};
+
+}  // namespace gradsync
