@@ -24,8 +24,8 @@ struct MatrixProduct {
   double beta = 0;
   MatrixOperand a;
   MatrixOperand b;
-  void* c;
-  std::int64_t c_stride;
+  void* c = nullptr;
+  std::int64_t c_stride = 0;
   std::int64_t c_batch_stride = 0;
 };
 

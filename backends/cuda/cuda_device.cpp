@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "backends/cuda/cuda_network.hpp"
 #include "engine/core/error.hpp"
 #include "engine/tensor/element.hpp"
+#include "engine/tensor/host_read.hpp"
 #include "engine/tensor/tensor.hpp"
 
 namespace gradsync {
@@ -74,6 +76,36 @@ const CudaDevice::Options& with_defaults(CudaDevice::Options& options, CudaApi& 
   return options;
 }
 
+/// A copy to page-locked memory behind what is in the stream, and the event behind it.
+class CudaRead final : public HostRead {
+ public:
+  CudaRead(CudaDevice& device, PinnedBuffers& buffers, const Tensor& src)
+      : HostRead(src.dtype()),
+        device_(device),
+        buffers_(buffers),
+        nbytes_(static_cast<std::size_t>(src.nbytes())),
+        buffer_(buffers.take(src.nbytes())),
+        copied_(take_event(device.events())) {
+    device.api().copy(buffer_.data, src.data(), src.nbytes(), device.compute_stream());
+    device.api().record(copied_.get(), device.compute_stream());
+  }
+  ~CudaRead() override { buffers_.used(std::move(buffer_), device_.compute_stream()); }
+  CudaRead(const CudaRead&) = delete;
+  CudaRead& operator=(const CudaRead&) = delete;
+
+  std::span<const std::byte> bytes() override {
+    device_.wait_on_host(copied_.get());
+    return {buffer_.data, nbytes_};
+  }
+
+ private:
+  CudaDevice& device_;
+  PinnedBuffers& buffers_;
+  const std::size_t nbytes_;
+  PinnedBuffers::Buffer buffer_;
+  const EventPtr copied_;
+};
+
 /// How much of a large copy goes through one pinned buffer.
 constexpr Bytes kCopyPiece = Bytes{16} << 20;
 
@@ -103,7 +135,9 @@ void CudaDevice::wait_on_host(CudaEvent event) {
   constexpr std::chrono::microseconds kSpin{100};  // most waits are short
   constexpr std::chrono::microseconds kNap{50};
   const auto begin = Steady::now();
+  bool waits = false;
   while (!api_.is_done(event)) {
+    if (!std::exchange(waits, true)) ++host_waits_;
     if (interruption_) interruption_();
     const auto waited = Steady::now() - begin;
     if (waited > options_.patience) {
@@ -197,7 +231,9 @@ void CudaDevice::sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_bu
             param.numel(), step);
 }
 
-void CudaDevice::copy_many(std::span<const TensorPair> pairs) {
+/// Calls `run(items, dtype)` for the longest runs of pairs that have one dtype: usually once.
+template <typename Run>
+void CudaDevice::for_each_dtype(std::span<const TensorPair> pairs, const char* operation, Run run) {
   std::vector<cuda::CopyItem> items;
   items.reserve(pairs.size());
   for (std::size_t begin = 0; begin < pairs.size();) {
@@ -205,37 +241,36 @@ void CudaDevice::copy_many(std::span<const TensorPair> pairs) {
     items.clear();
     std::size_t end = begin;
     for (; end < pairs.size() && pairs[end].src->dtype() == dtype; ++end) {
-      require_same(*this, "copy", *pairs[end].dst, *pairs[end].src);
+      require_same(*this, operation, *pairs[end].dst, *pairs[end].src);
       items.push_back({pairs[end].dst->data(), pairs[end].src->data(), pairs[end].src->numel()});
     }
-    cuda::copy_many(stream_, items, dtype);
+    run(std::span<const cuda::CopyItem>(items), dtype);
     begin = end;
   }
+}
+
+void CudaDevice::copy_many(std::span<const TensorPair> pairs) {
+  for_each_dtype(pairs, "copy", [&](std::span<const cuda::CopyItem> items, DType dtype) {
+    cuda::copy_many(stream_, items, dtype);
+  });
 }
 
 void CudaDevice::scale_many(std::span<const TensorPair> pairs, double factor) {
-  std::vector<cuda::CopyItem> items;
-  items.reserve(pairs.size());
-  for (std::size_t begin = 0; begin < pairs.size();) {
-    const DType dtype = pairs[begin].src->dtype();
-    require_floating("scale", *pairs[begin].src);
-    items.clear();
-    std::size_t end = begin;
-    for (; end < pairs.size() && pairs[end].src->dtype() == dtype; ++end) {
-      require_same(*this, "scale", *pairs[end].dst, *pairs[end].src);
-      items.push_back({pairs[end].dst->data(), pairs[end].src->data(), pairs[end].src->numel()});
-    }
+  for_each_dtype(pairs, "scale", [&](std::span<const cuda::CopyItem> items, DType dtype) {
     cuda::scale_many(stream_, items, dtype, factor);
-    begin = end;
-  }
+  });
 }
 
 void CudaDevice::norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p) {
+  if (tensors.empty()) return;
+  copy_to_host(std::as_writable_bytes(norms.first(tensors.size())), norms_of(tensors, p));
+}
+
+Tensor CudaDevice::norms_of(std::span<const Tensor> tensors, double p) {
   if (!(p > 0)) {
     throw Error(ErrorCode::kInternal,
                 fmt::format("the norm of order {} is not taken: p must be positive", p));
   }
-  if (tensors.empty()) return;
   const auto count = static_cast<std::int64_t>(tensors.size());
   Tensor results = Tensor::zeros({count}, DType::kFloat64, *this);
   Tensor partial = Tensor::empty({count, cuda::norm_partials()}, DType::kFloat64, *this);
@@ -254,7 +289,16 @@ void CudaDevice::norm_many(std::span<double> norms, std::span<const Tensor> tens
                         static_cast<std::int64_t>(begin) * cuda::norm_partials());
     begin = end;
   }
-  copy_to_host(std::as_writable_bytes(norms.first(tensors.size())), results);
+  return results;
+}
+
+void CudaDevice::clip_many(std::span<const TensorPair> pairs, const Tensor& norm, double max_norm,
+                           DType dtype) {
+  require_on(*this, "clip_many", norm);
+  const auto* const value = reinterpret_cast<const double*>(norm.data());
+  for_each_dtype(pairs, "clip_many", [&](std::span<const cuda::CopyItem> items, DType of_items) {
+    cuda::clip_many(stream_, items, of_items, value, max_norm, dtype);
+  });
 }
 
 void CudaDevice::adamw_many(std::span<const AdamWUpdate> updates) {
@@ -304,6 +348,11 @@ void CudaDevice::copy_to_host(std::span<std::byte> dst, const Tensor& src) {
     std::memcpy(dst.data() + done, bytes, static_cast<std::size_t>(piece));
     done += piece;
   }
+}
+
+std::unique_ptr<HostRead> CudaDevice::read(const Tensor& src) {
+  require_on(*this, "read", src);
+  return std::make_unique<CudaRead>(*this, pinned_, src);
 }
 
 void CudaDevice::copy_from_host(Tensor& dst, std::span<const std::byte> src) {

@@ -17,7 +17,7 @@ class CudaNetwork;
 
 /// One GPU, as one rank uses it: memory from a caching pool, and one compute stream on which every
 /// operation is ordered. Calls return when their work is in the stream; only those that give values
-/// to the host wait (norms, copy_to_host).
+/// to the host wait (norm_many, copy_to_host, the bytes of a `read`).
 ///
 /// Used by the rank's thread; memory may be given back by any thread.
 class CudaDevice final : public Device {
@@ -47,6 +47,8 @@ class CudaDevice final : public Device {
   /// Waits, on the host, until the event is done. Throws what the interruption throws, or
   /// Error(kTimeout).
   void wait_on_host(CudaEvent event);
+  /// How often the host has waited for the GPU: an event that it asked for was not done.
+  std::int64_t host_waits() const noexcept { return host_waits_; }
 
   // Device
   DeviceType type() const noexcept override { return DeviceType::kCuda; }
@@ -66,6 +68,10 @@ class CudaDevice final : public Device {
   void copy_many(std::span<const TensorPair> pairs) override;
   void scale_many(std::span<const TensorPair> pairs, double factor) override;
   void norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p) override;
+  Tensor norms_of(std::span<const Tensor> tensors, double p) override;
+  void clip_many(std::span<const TensorPair> pairs, const Tensor& norm, double max_norm,
+                 DType dtype) override;
+  std::unique_ptr<HostRead> read(const Tensor& src) override;
   void adamw_many(std::span<const AdamWUpdate> updates) override;
   bool prefers_batches() const noexcept override { return true; }
   void fill_signed_powers(Tensor& dst, std::uint32_t key, double factor) override;
@@ -74,6 +80,9 @@ class CudaDevice final : public Device {
   void copy_from_host(Tensor& dst, std::span<const std::byte> src) override;
 
  private:
+  template <typename Run>
+  void for_each_dtype(std::span<const TensorPair> pairs, const char* operation, Run run);
+
   CudaApi& api_;
   int ordinal_;
   Options options_;
@@ -83,6 +92,7 @@ class CudaDevice final : public Device {
   PinnedBuffers pinned_;
   std::unique_ptr<CudaNetwork> network_;
   std::function<void()> interruption_;
+  std::int64_t host_waits_ = 0;
 };
 
 }  // namespace gradsync

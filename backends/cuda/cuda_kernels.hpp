@@ -48,6 +48,10 @@ void copy_many(CudaStream stream, std::span<const CopyItem> items, DType dtype);
 /// dst[i] = src[i] * factor; floating dtypes.
 void scale_many(CudaStream stream, std::span<const CopyItem> items, DType dtype, double factor);
 
+/// dst[i] = src[i] * clip_coefficient(*norm, max_norm, norm_dtype), `norm` in device memory.
+void clip_many(CudaStream stream, std::span<const CopyItem> items, DType dtype, const double* norm,
+               double max_norm, DType norm_dtype);
+
 /// norms[k] (device memory) = p-norm of tensor k, rounded to its dtype. `partial` is device memory
 /// for norm_partials() doubles a tensor. The sums' order depends on the sizes alone.
 void norm_many(CudaStream stream, std::span<const NormItem> items, DType dtype, double p,

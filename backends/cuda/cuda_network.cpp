@@ -1,5 +1,6 @@
 #include "backends/cuda/cuda_network.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -25,40 +26,53 @@ const std::int64_t* indices(const Tensor& tensor) {
 const std::byte* element(const Tensor& tensor, std::int64_t index) {
   return tensor.data() + index * static_cast<std::int64_t>(element_size(tensor.dtype()));
 }
-std::byte* element(Tensor& tensor, std::int64_t index) {
-  return tensor.data() + index * static_cast<std::int64_t>(element_size(tensor.dtype()));
-}
 
 /// How qkv[batch, seq, 3 d], context[batch, seq, d] and probabilities[batch, heads, seq, seq] lie
-/// in memory. The heads of one sequence are matrices at equal distances: one batched product.
+/// in memory. Attention is a small product for each head of each sequence. The heads of one
+/// sequence lie at equal distances, and so do the sequences of one head: either can be one batched
+/// product. The longer way is taken, which leaves the fewest calls.
 struct AttentionShape {
+  /// Elements from one sequence to the next, and from one head to the next.
+  struct Distances {
+    std::int64_t sequence, head;
+  };
+
   AttentionShape(const Tensor& qkv, std::int64_t head_count)
       : batch(qkv.shape().at(0)),
         seq(qkv.shape().at(1)),
         width(qkv.shape().at(2) / 3),
         heads(head_count),
-        head_width(width / head_count) {}
+        head_width(width / head_count),
+        calls(std::min(batch, heads)),
+        per_call(std::max(batch, heads)) {}
 
-  /// part 0, 1, 2: queries, keys, values of sequence b.
-  std::int64_t qkv_offset(std::int64_t b, std::int64_t part) const {
-    return b * seq * 3 * width + part * width;
-  }
-  std::int64_t context_offset(std::int64_t b) const { return b * seq * width; }
-  std::int64_t probabilities_offset(std::int64_t b) const { return b * heads * seq * seq; }
-
-  MatrixOperand of_qkv(const Tensor& qkv, std::int64_t b, std::int64_t part,
+  /// part 0, 1, 2: queries, keys, values. `call` counts what a call takes one of.
+  MatrixOperand of_qkv(const Tensor& qkv, std::int64_t call, std::int64_t part,
                        bool transposed = false) const {
-    return {element(qkv, qkv_offset(b, part)), 3 * width, head_width, transposed};
+    return operand(qkv, part * width, 3 * width, in_qkv(), call, transposed);
   }
-  MatrixOperand of_context(const Tensor& context, std::int64_t b, bool transposed = false) const {
-    return {element(context, context_offset(b)), width, head_width, transposed};
+  MatrixOperand of_context(const Tensor& context, std::int64_t call,
+                           bool transposed = false) const {
+    return operand(context, 0, width, in_context(), call, transposed);
   }
-  MatrixOperand of_probabilities(const Tensor& probabilities, std::int64_t b,
+  MatrixOperand of_probabilities(const Tensor& probabilities, std::int64_t call,
                                  bool transposed = false) const {
-    return {element(probabilities, probabilities_offset(b)), seq, seq * seq, transposed};
+    return operand(probabilities, 0, seq, in_probabilities(), call, transposed);
   }
 
-  std::int64_t batch, seq, width, heads, head_width;
+  std::int64_t batch, seq, width, heads, head_width, calls, per_call;
+
+ private:
+  Distances in_qkv() const { return {seq * 3 * width, head_width}; }
+  Distances in_context() const { return {seq * width, head_width}; }
+  Distances in_probabilities() const { return {heads * seq * seq, seq * seq}; }
+
+  MatrixOperand operand(const Tensor& tensor, std::int64_t begin, std::int64_t stride,
+                        const Distances& distances, std::int64_t call, bool transposed) const {
+    const bool takes_heads = calls == batch;  // of one sequence
+    return {element(tensor, begin + call * (takes_heads ? distances.sequence : distances.head)),
+            stride, takes_heads ? distances.head : distances.sequence, transposed};
+  }
 };
 
 }  // namespace
@@ -85,6 +99,14 @@ void CudaNetwork::check_indices() {
   throw Error(ErrorCode::kMisuse,
               "embedding or cross_entropy: the index at position " + std::to_string(bad - 1) +
                   " is outside the table; is vocab_size large enough for the data?");
+}
+
+/// The product's c is where `into` says (an operand is const by its type alone).
+void CudaNetwork::multiply(MatrixProduct product, const MatrixOperand& into) {
+  product.c = const_cast<void*>(into.data);
+  product.c_stride = into.stride;
+  product.c_batch_stride = into.batch_stride;
+  products_.multiply(product, stream_);
 }
 
 void CudaNetwork::linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
@@ -168,33 +190,27 @@ void CudaNetwork::attention_forward(Tensor& context, Tensor& probabilities, cons
   }
   const DType dtype = qkv.dtype();
   const AttentionShape s(qkv, heads);
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    products_.multiply({.dtype = dtype,
-                        .m = s.seq,
-                        .n = s.seq,
-                        .k = s.head_width,
-                        .batch = heads,
-                        .alpha = 1 / std::sqrt(static_cast<double>(s.head_width)),
-                        .a = s.of_qkv(qkv, b, 0),
-                        .b = s.of_qkv(qkv, b, 1, true),
-                        .c = element(probabilities, s.probabilities_offset(b)),
-                        .c_stride = s.seq,
-                        .c_batch_stride = s.seq * s.seq},
-                       stream_);
+  for (std::int64_t call = 0; call < s.calls; ++call) {
+    multiply(MatrixProduct{.dtype = dtype,
+                           .m = s.seq,
+                           .n = s.seq,
+                           .k = s.head_width,
+                           .batch = s.per_call,
+                           .alpha = 1 / std::sqrt(static_cast<double>(s.head_width)),
+                           .a = s.of_qkv(qkv, call, 0),
+                           .b = s.of_qkv(qkv, call, 1, true)},
+             s.of_probabilities(probabilities, call));
   }
   cuda::softmax_rows(stream_, dtype, probabilities.data(), s.batch * heads * s.seq, s.seq);
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    products_.multiply({.dtype = dtype,
-                        .m = s.seq,
-                        .n = s.head_width,
-                        .k = s.seq,
-                        .batch = heads,
-                        .a = s.of_probabilities(probabilities, b),
-                        .b = s.of_qkv(qkv, b, 2),
-                        .c = element(context, s.context_offset(b)),
-                        .c_stride = s.width,
-                        .c_batch_stride = s.head_width},
-                       stream_);
+  for (std::int64_t call = 0; call < s.calls; ++call) {
+    multiply(MatrixProduct{.dtype = dtype,
+                           .m = s.seq,
+                           .n = s.head_width,
+                           .k = s.seq,
+                           .batch = s.per_call,
+                           .a = s.of_probabilities(probabilities, call),
+                           .b = s.of_qkv(qkv, call, 2)},
+             s.of_context(context, call));
   }
 }
 
@@ -208,40 +224,35 @@ void CudaNetwork::attention_backward(Tensor& grad_qkv, const Tensor& grad_contex
   const DType dtype = qkv.dtype();
   const AttentionShape s(qkv, heads);
   Tensor grad_scores = probabilities.empty_like();
-  const auto into_qkv = [&](std::int64_t b, std::int64_t part, const MatrixOperand& a,
+  const auto into_qkv = [&](std::int64_t call, std::int64_t part, const MatrixOperand& a,
                             const MatrixOperand& other) {
-    products_.multiply({.dtype = dtype,
-                        .m = s.seq,
-                        .n = s.head_width,
-                        .k = s.seq,
-                        .batch = heads,
-                        .a = a,
-                        .b = other,
-                        .c = element(grad_qkv, s.qkv_offset(b, part)),
-                        .c_stride = 3 * s.width,
-                        .c_batch_stride = s.head_width},
-                       stream_);
+    multiply(MatrixProduct{.dtype = dtype,
+                           .m = s.seq,
+                           .n = s.head_width,
+                           .k = s.seq,
+                           .batch = s.per_call,
+                           .a = a,
+                           .b = other},
+             s.of_qkv(grad_qkv, call, part));
   };
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    into_qkv(b, 2, s.of_probabilities(probabilities, b, true), s.of_context(grad_context, b));
-    products_.multiply({.dtype = dtype,
-                        .m = s.seq,
-                        .n = s.seq,
-                        .k = s.head_width,
-                        .batch = heads,
-                        .a = s.of_context(grad_context, b),
-                        .b = s.of_qkv(qkv, b, 2, true),
-                        .c = element(grad_scores, s.probabilities_offset(b)),
-                        .c_stride = s.seq,
-                        .c_batch_stride = s.seq * s.seq},
-                       stream_);
+  for (std::int64_t call = 0; call < s.calls; ++call) {
+    into_qkv(call, 2, s.of_probabilities(probabilities, call, true),
+             s.of_context(grad_context, call));
+    multiply(MatrixProduct{.dtype = dtype,
+                           .m = s.seq,
+                           .n = s.seq,
+                           .k = s.head_width,
+                           .batch = s.per_call,
+                           .a = s.of_context(grad_context, call),
+                           .b = s.of_qkv(qkv, call, 2, true)},
+             s.of_probabilities(grad_scores, call));
   }
   cuda::softmax_rows_backward(stream_, dtype, grad_scores.data(), probabilities.data(),
                               1 / std::sqrt(static_cast<double>(s.head_width)),
                               s.batch * heads * s.seq, s.seq);
-  for (std::int64_t b = 0; b < s.batch; ++b) {
-    into_qkv(b, 0, s.of_probabilities(grad_scores, b), s.of_qkv(qkv, b, 1));
-    into_qkv(b, 1, s.of_probabilities(grad_scores, b, true), s.of_qkv(qkv, b, 0));
+  for (std::int64_t call = 0; call < s.calls; ++call) {
+    into_qkv(call, 0, s.of_probabilities(grad_scores, call), s.of_qkv(qkv, call, 1));
+    into_qkv(call, 1, s.of_probabilities(grad_scores, call, true), s.of_qkv(qkv, call, 0));
   }
 }
 

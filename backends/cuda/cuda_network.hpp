@@ -55,6 +55,8 @@ class CudaNetwork final : public Kernels {
                               const Tensor& log_normalizer, const Tensor& targets) override;
 
  private:
+  void multiply(MatrixProduct product, const MatrixOperand& into);
+
   CudaApi& api_;
   CudaStream stream_;
   CublasApi& products_;

@@ -20,4 +20,10 @@ namespace gradsync {
 double clip_grad_norm(std::span<const ParameterPtr> parameters, double max_norm,
                       double norm_type = 2.0, bool error_if_nonfinite = false);
 
+/// The same, and leaves the norm where it was computed: a float64 tensor of one element on the
+/// gradients' device; undefined when no parameter has a gradient. The host waits for nothing,
+/// unless it has to decide (`error_if_nonfinite`).
+Tensor clip_grad_norm_on_device(std::span<const ParameterPtr> parameters, double max_norm,
+                                double norm_type = 2.0, bool error_if_nonfinite = false);
+
 }  // namespace gradsync

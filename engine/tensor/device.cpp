@@ -1,11 +1,42 @@
 #include "engine/tensor/device.hpp"
 
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "engine/core/random.hpp"
+#include "engine/tensor/clip_coefficient.hpp"
+#include "engine/tensor/element.hpp"
+#include "engine/tensor/host_read.hpp"
 #include "engine/tensor/tensor.hpp"
 
 namespace gradsync {
+namespace {
+
+/// What was there when it was asked for: of devices that are done when a call returns.
+class CopiedRead final : public HostRead {
+ public:
+  CopiedRead(Device& device, const Tensor& src)
+      : HostRead(src.dtype()), bytes_(static_cast<std::size_t>(src.nbytes())) {
+    device.copy_to_host(bytes_, src);
+  }
+  std::span<const std::byte> bytes() override { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+double HostRead::value() {
+  const std::span<const std::byte> there = bytes();
+  return with_floating_type(dtype_, "value", [&](auto tag) {
+    using T = decltype(tag);
+    T element;
+    std::memcpy(&element, there.data(), sizeof(T));
+    return static_cast<double>(static_cast<MathType<T>>(element));
+  });
+}
 
 void Device::copy_many(std::span<const TensorPair> pairs) {
   for (const TensorPair& pair : pairs) copy(*pair.dst, *pair.src);
@@ -17,6 +48,23 @@ void Device::scale_many(std::span<const TensorPair> pairs, double factor) {
 
 void Device::norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p) {
   for (std::size_t i = 0; i < tensors.size(); ++i) norms[i] = norm(tensors[i], p);
+}
+
+Tensor Device::norms_of(std::span<const Tensor> tensors, double p) {
+  std::vector<double> norms(tensors.size());
+  norm_many(norms, tensors, p);
+  Tensor result = Tensor::empty({static_cast<std::int64_t>(norms.size())}, DType::kFloat64, *this);
+  copy_from_host(result, std::as_bytes(std::span(norms)));
+  return result;
+}
+
+void Device::clip_many(std::span<const TensorPair> pairs, const Tensor& norm, double max_norm,
+                       DType dtype) {
+  scale_many(pairs, clip_coefficient(read(norm)->value(), max_norm, dtype));
+}
+
+std::unique_ptr<HostRead> Device::read(const Tensor& src) {
+  return std::make_unique<CopiedRead>(*this, src);
 }
 
 void Device::adamw_many(std::span<const AdamWUpdate> updates) {

@@ -7,9 +7,11 @@
 #include <string>
 
 #include "engine/core/units.hpp"
+#include "engine/tensor/dtype.hpp"
 
 namespace gradsync {
 
+class HostRead;
 class Kernels;
 class Tensor;
 
@@ -129,6 +131,17 @@ class Device {
 
   /// The operations of a network on this device.
   virtual Kernels& kernels() noexcept = 0;
+
+  /// The norms that `norm_many` gives, as a float64 tensor [tensors.size()] on this device: the
+  /// host does not wait for them.
+  virtual Tensor norms_of(std::span<const Tensor> tensors, double p);
+  /// dst = src * clip_coefficient(norm, max_norm, dtype) for each pair, where `norm` is one float64
+  /// element on this device.
+  virtual void clip_many(std::span<const TensorPair> pairs, const Tensor& norm, double max_norm,
+                         DType dtype);
+  /// Starts to bring the tensor's bytes to the host: what the device does meanwhile, the host need
+  /// not wait for twice. Not on the meta device.
+  virtual std::unique_ptr<HostRead> read(const Tensor& src);
 
   /// Copies the tensor's bytes to or from the host; on the meta device an Error(kInternal).
   virtual void copy_to_host(std::span<std::byte> dst, const Tensor& src) = 0;

@@ -12,6 +12,7 @@
 #include "engine/faults/fault_injector.hpp"
 #include "engine/faults/slowed_clock.hpp"
 #include "engine/optim/clip_grad_norm.hpp"
+#include "engine/tensor/host_read.hpp"
 #include "engine/train/device_check.hpp"
 #include "engine/train/hash_check.hpp"
 #include "engine/train/parameter_hash.hpp"
@@ -283,9 +284,15 @@ class Training {
 
     keeper_.enter(Phase::kOptimizer);
     faults_.happen(FaultPoint::kOptimizer, {epoch, record.step, 0});
-    update(record);
+    std::vector<std::unique_ptr<HostRead>> losses_read;
+    for (const Tensor& loss : losses) {
+      if (!loss.is_meta()) losses_read.push_back(device_.read(loss));
+    }
+    const std::unique_ptr<HostRead> norm_read = update(record);
+    // The step's only wait: what is read is there when the last stamp is.
     clock_.settle_stamps();
-    for (const Tensor& loss : losses) add_loss(record, loss);
+    for (const auto& loss : losses_read) add_loss(record, loss->value());
+    if (clips()) note_norm(record, norm_read ? norm_read->value() : 0);
     split_times(record, times);
     keeper_.update([](RankReport& report) { ++report.steps_completed; });
 
@@ -329,22 +336,33 @@ class Training {
     record.comm_end = times.backward_comm_end;
   }
 
+  bool clips() const { return scenario_.train.clip_grad_norm && !is_meta_; }
+  double clip_limit(std::int64_t step) const {
+    const FaultSpec* own_clip = faults_.find(FaultKind::kClip, step);
+    return own_clip != nullptr ? own_clip->value : *scenario_.train.clip_grad_norm;
+  }
+  void note_norm(StepRecord& record, double norm) const {
+    constexpr double kEpsilon = 1e-6;  // clip_grad_norm's
+    record.grad_norm = norm;
+    record.clip_coefficient = std::min(1.0, clip_limit(record.step) / (norm + kEpsilon));
+  }
+
   /// Clipping and the update. Where the model is replayed they take what its profile says, or what
-  /// they really take if that is more.
-  void update(StepRecord& record) {
+  /// they really take if that is more. Returns the norm that was clipped, on its way to the host;
+  /// null where there is none.
+  std::unique_ptr<HostRead> update(StepRecord& record) {
     const Seconds begin = clock_.now();
     const std::vector<ParameterPtr>& parameters = model_->parameters();
     const Seconds replayed = model_->replayed_optimizer_time();
     const bool computed = scenario_.model.kind == ModelSpec::Kind::kTransformer;
     const auto elements = static_cast<double>(report_.parameter_count);
     if (record.loss_scale != 1) scale_gradients(1 / record.loss_scale);
-    if (scenario_.train.clip_grad_norm && !is_meta_) {
-      const FaultSpec* own_clip = faults_.find(FaultKind::kClip, record.step);
-      const double limit = own_clip != nullptr ? own_clip->value : *scenario_.train.clip_grad_norm;
-      record.grad_norm = clip_grad_norm(parameters, limit, scenario_.train.clip_norm_type,
-                                        scenario_.train.error_if_nonfinite);
-      constexpr double kEpsilon = 1e-6;  // clip_grad_norm's
-      record.clip_coefficient = std::min(1.0, limit / (*record.grad_norm + kEpsilon));
+    std::unique_ptr<HostRead> norm_read;
+    if (clips()) {
+      const Tensor norm = clip_grad_norm_on_device(parameters, clip_limit(record.step),
+                                                   scenario_.train.clip_norm_type,
+                                                   scenario_.train.error_if_nonfinite);
+      if (norm.defined()) norm_read = device_.read(norm);
       if (computed) clock_.charge_flops(kClipFlops * elements);
     }
     clock_.stamp(record.clip_end);
@@ -363,6 +381,7 @@ class Training {
       if (spent < replayed) clock_.advance(replayed - spent);
     }
     clock_.stamp(record.optimizer_end);
+    return norm_read;
   }
 
   /// The step's loss is the mean over its batches, and so its gradient is.
@@ -378,13 +397,7 @@ class Training {
     graph_.backward({loss}, {std::move(share)});
   }
 
-  void add_loss(StepRecord& record, const Tensor& loss) const {
-    if (loss.is_meta()) return;
-    const Tensor host = Tensor::empty({}, loss.dtype(), cpu_device());
-    loss.device().copy_to_host({host.data(), static_cast<std::size_t>(host.nbytes())}, loss);
-    Tensor wide = Tensor::empty({}, DType::kFloat64, cpu_device());
-    cpu_device().cast(wide, host);
-    double value = wide.span<double>()[0];
+  void add_loss(StepRecord& record, double value) const {
     if (faults_.find(FaultKind::kNan, record.step) != nullptr) {
       value = std::numeric_limits<double>::quiet_NaN();
     }

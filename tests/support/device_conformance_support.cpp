@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "engine/core/random.hpp"
+#include "engine/tensor/host_read.hpp"
 #include "engine/tensor/kernels.hpp"
 #include "engine/tensor/tensor.hpp"
 #include "tests/support/catch.hpp"
@@ -161,6 +163,12 @@ void check_many(Device& device) {
   check_same(device, "copy_many", given, [&](Device& d, Tensors& t) { d.copy_many(pairs_of(t)); });
   check_same(device, "scale_many", given,
              [&](Device& d, Tensors& t) { d.scale_many(pairs_of(t), 0.7); });
+  for (const double norm : {0.5, 40.0}) {
+    check_same(device, "clip_many", given, [&](Device& d, Tensors& t) {
+      const Tensor there = on(d, Tensor::from<double>({norm}, {1}));
+      d.clip_many(pairs_of(t), there, 3.0, DType::kFloat32);
+    });
+  }
   check_same(device, "adamw_many", given, [](Device& d, Tensors& t) {
     Tensor none;
     std::vector<AdamWUpdate> updates;
@@ -188,6 +196,8 @@ void check_norms(Device& device, DType dtype) {
     std::vector<double> expected(given.size()), actual(given.size());
     cpu_device().norm_many(expected, given, p);
     device.norm_many(actual, there, p);
+    const auto read = device.read(device.norms_of(there, p));
+    CHECK(std::ranges::equal(read->bytes(), std::as_bytes(std::span(actual))));
     for (std::size_t i = 0; i < given.size(); ++i) {
       INFO("norm of order " << p << ", " << to_string(dtype) << ", tensor " << i);
       // One accumulator in order, as the CPU's, rounds more than a tree does.
@@ -197,6 +207,11 @@ void check_norms(Device& device, DType dtype) {
       CHECK(again[0] == actual[i]);  // alone or among others
     }
   }
+  Tensor clipped = on(device, given[2]);
+  const TensorPair in_place{&clipped, &clipped};
+  const Tensor nan = Tensor::from<double>({std::numeric_limits<double>::quiet_NaN()}, {1});
+  device.clip_many({&in_place, 1}, on(device, nan), 1, DType::kFloat32);
+  CHECK(std::isnan(device.norm(clipped, 2)));
   Tensor with_nan = values({100}, dtype, 1);
   cpu_device().fill(with_nan, std::numeric_limits<double>::quiet_NaN());
   CHECK(std::isnan(device.norm(on(device, with_nan), 2)));
@@ -229,11 +244,13 @@ void check_network(Device& device, DType dtype) {
   check("embedding backward", {v({7, 4}, 1), v({11, 4}, 2), ids},
         [](Device& d, Tensors& t) { d.kernels().embedding_backward(t[0], t[1], t[2]); });
 
-  const Shape context{2, 5, 12}, probabilities{2, 3, 5, 5}, qkv{2, 5, 36};
-  check("attention", {v(context, 1), v(probabilities, 2), v(qkv, 3)},
-        [](Device& d, Tensors& t) { d.kernels().attention_forward(t[0], t[1], t[2], 3); });
-  check("attention backward", {v(qkv, 1), v(context, 2), v(qkv, 3), v(probabilities, 4)},
-        [](Device& d, Tensors& t) { d.kernels().attention_backward(t[0], t[1], t[2], t[3], 3); });
+  for (const std::int64_t batch : {2, 4}) {  // fewer sequences than heads, and more
+    const Shape context{batch, 5, 12}, probabilities{batch, 3, 5, 5}, qkv{batch, 5, 36};
+    check("attention", {v(context, 1), v(probabilities, 2), v(qkv, 3)},
+          [](Device& d, Tensors& t) { d.kernels().attention_forward(t[0], t[1], t[2], 3); });
+    check("attention backward", {v(qkv, 1), v(context, 2), v(qkv, 3), v(probabilities, 4)},
+          [](Device& d, Tensors& t) { d.kernels().attention_backward(t[0], t[1], t[2], t[3], 3); });
+  }
 
   check("layer_norm", {v({4, 19}, 1), v({4}, 2), v({4}, 3), v({4, 19}, 4), v({19}, 5), v({19}, 6)},
         [](Device& d, Tensors& t) {

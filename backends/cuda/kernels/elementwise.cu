@@ -3,6 +3,7 @@
 #include "backends/cuda/cuda_kernels.hpp"
 #include "backends/cuda/kernels/batch.cuh"
 #include "engine/core/random.hpp"
+#include "engine/tensor/clip_coefficient.hpp"
 
 namespace gradsync::cuda {
 namespace {
@@ -55,6 +56,18 @@ __global__ void scale_many_kernel(Batch<CopyItem> batch, MathType<T> factor) {
   const CopyItem& item = batch.items[blockIdx.y];
   T* const dst = static_cast<T*>(item.dst);
   const T* const src = static_cast<const T*>(item.src);
+  for (std::int64_t i = first_element(); i < item.count; i += element_step()) {
+    dst[i] = narrow<T>(widen(src[i]) * factor);
+  }
+}
+
+template <typename T>
+__global__ void clip_many_kernel(Batch<CopyItem> batch, const double* norm, double max_norm,
+                                 DType norm_dtype) {
+  const CopyItem& item = batch.items[blockIdx.y];
+  T* const dst = static_cast<T*>(item.dst);
+  const T* const src = static_cast<const T*>(item.src);
+  const auto factor = static_cast<MathType<T>>(clip_coefficient(*norm, max_norm, norm_dtype));
   for (std::int64_t i = first_element(); i < item.count; i += element_step()) {
     dst[i] = narrow<T>(widen(src[i]) * factor);
   }
@@ -145,6 +158,18 @@ void scale_many(CudaStream stream, std::span<const CopyItem> items, DType dtype,
         items, [&](const Batch<CopyItem>& batch, unsigned tensors, std::int64_t longest) {
           launch(scale_many_kernel<T>, dim3(blocks_for(longest, kMostBlocksOfItem), tensors),
                  stream, batch, static_cast<MathType<T>>(factor));
+        });
+  });
+}
+
+void clip_many(CudaStream stream, std::span<const CopyItem> items, DType dtype, const double* norm,
+               double max_norm, DType norm_dtype) {
+  with_floating_type(dtype, "clip", [&](auto tag) {
+    using T = decltype(tag);
+    for_each_batch(
+        items, [&](const Batch<CopyItem>& batch, unsigned tensors, std::int64_t longest) {
+          launch(clip_many_kernel<T>, dim3(blocks_for(longest, kMostBlocksOfItem), tensors), stream,
+                 batch, norm, max_norm, norm_dtype);
         });
   });
 }
