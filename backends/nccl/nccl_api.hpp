@@ -59,6 +59,11 @@ class NcclApi {
   /// knows names.
   virtual NcclResult init_rank(NcclComm& comm, int ranks, const NcclUniqueId& id, int rank,
                                const std::string& name) = 0;
+  /// All ranks of `parent` at once (2.18): a communicator of the same ranks. The new one's handle
+  /// is in `comm`, which must live until then, when the parent is no longer in progress; it may
+  /// itself be in progress still. Only if `can_split`.
+  virtual bool can_split() = 0;
+  virtual NcclResult split(NcclComm parent, int rank, NcclComm& comm, const std::string& name) = 0;
   virtual NcclResult get_async_error(NcclComm comm, NcclResult& error) = 0;
   /// Ends what is under way on this rank and frees the communicator.
   virtual NcclResult abort(NcclComm comm) = 0;

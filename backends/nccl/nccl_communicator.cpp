@@ -21,33 +21,53 @@ constexpr const char* kStartHint =
 NcclCommunicator::NcclCommunicator(NcclApi& api, const NcclUniqueId& id, const Options& options,
                                    const std::function<void()>& check)
     : api_(api), options_(options) {
-  const auto deadline = Steady::now() + options.timeout;
   try {
     // Non-blocking: a rank that never comes would otherwise hold this one inside NCCL for ever.
-    NcclResult result = api_.init_rank(comm_, options.size, id, options.rank, options.name);
-    while (result == NcclResult::kInProgress) {
-      check();
-      if (Steady::now() > deadline) {
-        throw Error(ErrorCode::kTimeout,
-                    fmt::format("rank {}: NCCL's communicator \"{}\" of {} ranks did not come up "
-                                "within {}, although all ranks have joined; {}",
-                                options.rank, options.name, options.size,
-                                format_duration(options.timeout), kStartHint));
-      }
-      std::this_thread::sleep_for(kCreating);
-      const NcclResult asked = api_.get_async_error(comm_, result);
-      if (asked != NcclResult::kSuccess) result = asked;
-    }
-    if (result != NcclResult::kSuccess) {
-      throw Error(
-          ErrorCode::kInternal,
-          fmt::format("rank {}: NCCL could not make the communicator \"{}\" of {} ranks: {}; "
-                      "{}",
-                      options.rank, options.name, options.size, describe(result), kStartHint));
-    }
+    come_up(api_.init_rank(comm_, options.size, id, options.rank, options.name), check);
   } catch (...) {
     abort();
     throw;
+  }
+}
+
+NcclCommunicator::NcclCommunicator(NcclCommunicator& parent, const Options& options,
+                                   const std::function<void()>& check)
+    : api_(parent.api_), options_(options) {
+  try {
+    parent.enqueue("ncclCommSplit", [&](NcclComm comm) {
+      return api_.split(comm, options.rank, comm_, options.name);
+    });
+    come_up(NcclResult::kInProgress, check);
+  } catch (...) {
+    parent.abort();  // first: NCCL may be about to write the handle
+    abort();
+    throw;
+  }
+}
+
+/// Looks until the new communicator is there.
+void NcclCommunicator::come_up(NcclResult result, const std::function<void()>& check) {
+  const auto deadline = Steady::now() + options_.timeout;
+  while (result == NcclResult::kInProgress) {
+    check();
+    const NcclResult asked = api_.get_async_error(comm_, result);
+    if (asked != NcclResult::kSuccess) result = asked;
+    if (result != NcclResult::kInProgress) break;
+    if (Steady::now() > deadline) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("rank {}: NCCL's communicator \"{}\" of {} ranks did not come up "
+                              "within {}, although all ranks have joined; {}",
+                              options_.rank, options_.name, options_.size,
+                              format_duration(options_.timeout), kStartHint));
+    }
+    std::this_thread::sleep_for(kCreating);
+  }
+  if (result != NcclResult::kSuccess) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("rank {}: NCCL could not make the communicator \"{}\" of {} ranks: {}; "
+                    "{}",
+                    options_.rank, options_.name, options_.size, describe(result), kStartHint));
   }
 }
 

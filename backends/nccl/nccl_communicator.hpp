@@ -28,6 +28,10 @@ class NcclCommunicator {
   /// half-made communicator is aborted.
   NcclCommunicator(NcclApi& api, const NcclUniqueId& id, const Options& options,
                    const std::function<void()>& check);
+  /// A communicator of the same ranks, split off `parent`, on which nothing may be under way. If it
+  /// fails, `parent` is aborted as well.
+  NcclCommunicator(NcclCommunicator& parent, const Options& options,
+                   const std::function<void()>& check);
   /// Frees it: by `abort` if `close` was not called.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -53,6 +57,7 @@ class NcclCommunicator {
   void close() noexcept;
 
  private:
+  void come_up(NcclResult result, const std::function<void()>& check);
   void require_alive(const char* what) const;
   void finish(std::unique_lock<std::mutex>& lock, const char* what, NcclResult result);
   Error failure(const char* what, NcclResult result);

@@ -1,31 +1,28 @@
 #include "backends/nccl/nccl_process_group.hpp"
 
-#include <condition_variable>
-#include <cstdlib>
+#include <algorithm>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "backends/nccl/nccl_communicator.hpp"
+#include "backends/nccl/nccl_job.hpp"
 #include "backends/nccl/nccl_rendezvous.hpp"
 #include "backends/nccl/nccl_work.hpp"
-#include "backends/store/end_watcher.hpp"
+#include "backends/nccl/signature_comparison.hpp"
 
 namespace gradsync {
 namespace {
 
-/// For the store's answers when a failure is published: the job is ending, nobody waits for long.
-constexpr Seconds kStoreTimeout{5};
 /// How long a rank whose network broke waits for someone who knows why (the launcher, which sees
 /// the signal, or the rank itself).
 constexpr Seconds kExplanationTime{0.3};
-/// A rank in shutdown lets those that wait in a collective time out first: their error says more.
-constexpr Seconds kShutdownExtra{1};
+/// Between finding that a rank is at another collective and ending the job: the other ranks are on
+/// their way, and the records that they leave by then are the votes on who is the odd one.
+constexpr Seconds kVoteTime{0.2};
 /// NCCL's abort waits for its own threads; one that hangs must not keep the process from ending.
 constexpr Seconds kAbortPatience{10};
 /// Smaller buffers gain nothing from registration.
@@ -39,6 +36,8 @@ NcclReduceOp to_nccl(ReduceOp op) {
       return NcclReduceOp::kMax;
     case ReduceOp::kMin:
       return NcclReduceOp::kMin;
+    case ReduceOp::kAverage:
+      return NcclReduceOp::kAverage;
   }
   throw Error(ErrorCode::kInternal, "unknown reduction");
 }
@@ -58,8 +57,12 @@ std::size_t count_of(const Tensor& tensor) {
 
 class NcclProcessGroup::Impl {
  public:
-  Impl(Clock& clock, const RankEnvironment& environment, const JobStore& job, CudaDevice& device,
-       NcclApi& api, std::shared_ptr<FlightRecorder> recorder, const Options& options);
+  /// All ranks of the job.
+  Impl(Clock& clock, const RankEnvironment& environment, std::shared_ptr<NcclJob> job,
+       CudaDevice& device, NcclApi& api, std::shared_ptr<FlightRecorder> recorder,
+       const Options& options);
+  /// Those ranks of `parent` that `environment` counts.
+  Impl(Impl& parent, const RankEnvironment& environment, const Options& options);
 
   /// Puts a collective into the communication stream. `call(comm, stream)` makes NCCL's call.
   template <typename Call>
@@ -68,8 +71,7 @@ class NcclProcessGroup::Impl {
   WorkPtr allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record);
   WorkPtr barrier(const CollectiveRecord& record);
   void shutdown();
-  Failure fail(const Failure& failure);
-  /// The rank is leaving.
+  /// The rank lets go of the group.
   void end();
 
   /// The watchdog's thread; holds the Impl alive.
@@ -78,8 +80,13 @@ class NcclProcessGroup::Impl {
   NcclApi& api;
 
  private:
-  void stop(const Failure& failure);
-  void throw_if_failed();
+  Impl(Clock& clock, const RankEnvironment& environment, std::shared_ptr<NcclJob> job,
+       CudaDevice& device, NcclApi& api, std::shared_ptr<FlightRecorder> recorder,
+       const Options& options, bool is_subgroup);
+  template <typename Connect>
+  void connect(Connect make_communicator);
+  void wait_until_idle();
+  void compare_signature(const CollectiveRecord& record);
   void register_buffer(const Tensor& tensor);
 
   void look_at_works(std::unique_lock<std::mutex>& lock);
@@ -87,87 +94,116 @@ class NcclProcessGroup::Impl {
   std::deque<std::shared_ptr<NcclWork>> end_works();
   std::string describe_timeout(const CollectiveRecord& record, bool started) const;
 
-  const RankEnvironment env_;
-  const std::shared_ptr<Store> store_;
+  const RankEnvironment env_;  // rank and size are those in this group
+  const std::shared_ptr<NcclJob> job_;
   CudaDevice& device_;
   const Options options_;
+  const bool is_subgroup_;
 
-  const std::shared_ptr<GroupFailure> failure_ = std::make_shared<GroupFailure>();
   Clock& clock_;
   const std::shared_ptr<FlightRecorder> recorder_;
   CudaStream stream_ = nullptr;
   std::unique_ptr<NcclCommunicator> communicator_;
-  Tensor token_;  // what a barrier moves
+  std::unique_ptr<SignatureComparison> signatures_;  // null until there is something to compare
+  Tensor token_;                                     // what a barrier moves
   std::map<const void*, void*> registered_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_.
+  // Guarded by the job's mutex.
   std::deque<std::shared_ptr<NcclWork>> pending_;  // in the order of the stream
   bool head_started_ = false;
   Seconds head_since_{0};  // at the head of the queue, in the stream
   bool stopping_ = false;
-  bool all_ended_ = false;
   bool watch_ended_ = false;
-  CollectiveRecord last_record_;  // of the collective that the host is at
 
   std::unique_ptr<EventTimeline> timeline_;  // the watchdog's
-  std::unique_ptr<EndWatcher> end_watcher_;
   std::thread watchdog_;
 
   friend class NcclProcessGroup;
 };
 
-NcclProcessGroup::Impl::Impl(Clock& clock, const RankEnvironment& environment, const JobStore& job,
-                             CudaDevice& device, NcclApi& nccl,
-                             std::shared_ptr<FlightRecorder> recorder, const Options& options)
+// Creation
+// ------------------------------------------------------------------------------------------------
+
+NcclProcessGroup::Impl::Impl(Clock& clock, const RankEnvironment& environment,
+                             std::shared_ptr<NcclJob> job, CudaDevice& device, NcclApi& nccl,
+                             std::shared_ptr<FlightRecorder> recorder, const Options& options,
+                             bool is_subgroup)
     : api(nccl),
       env_(environment),
-      store_(job.store),
+      job_(std::move(job)),
       device_(device),
       options_(options),
+      is_subgroup_(is_subgroup),
       clock_(clock),
-      recorder_(std::move(recorder)) {
-  last_record_.group = options_.name;
-  last_record_.label.what = "setting up NCCL";
-  NcclRendezvous rendezvous(env_, store_, options_.name, options_.timeout);
+      recorder_(std::move(recorder)) {}
+
+NcclProcessGroup::Impl::Impl(Clock& clock, const RankEnvironment& environment,
+                             std::shared_ptr<NcclJob> job, CudaDevice& device, NcclApi& nccl,
+                             std::shared_ptr<FlightRecorder> recorder, const Options& options)
+    : Impl(clock, environment, std::move(job), device, nccl, std::move(recorder), options, false) {
+  NcclRendezvous rendezvous(env_, job_->store(), options_.name, options_.timeout);
   try {
-    rendezvous.join(api.version(), device_.api().device_info(device_.ordinal()).pci_id);
+    rendezvous.join();
+    rendezvous.check_alike(api.version(), device_.api().device_info(device_.ordinal()).pci_id);
   } catch (const Error& e) {
-    if (e.code() == ErrorCode::kUsage) fail({env_.rank, e.code(), e.what(), {}});
+    if (e.code() == ErrorCode::kUsage) job_->fail({env_.rank, e.code(), e.what(), {}});
     throw;
   }
-  // Only now: before all have joined there is no job whose end could be told.
-  end_watcher_ = std::make_unique<EndWatcher>(env_, options_.timeout,
-                                              [this](const std::optional<Failure>& end) {
-                                                if (end) return stop(*end);
-                                                const std::lock_guard lock(mutex_);
-                                                all_ended_ = true;
-                                                changed_.notify_all();
-                                              });
+  job_->watch_for_end();
   const NcclUniqueId id = rendezvous.exchange_id(api);
-  try {
-    communicator_ = std::make_unique<NcclCommunicator>(
+  connect([&](const std::function<void()>& check) {
+    return std::make_unique<NcclCommunicator>(
         api, id,
         NcclCommunicator::Options{env_.rank, env_.world_size, options_.name,
                                   rendezvous.time_left()},
-        [this] { throw_if_failed(); });
+        check);
+  });
+  device_.set_interruption([this] { job_->throw_if_failed(); });
+}
+
+NcclProcessGroup::Impl::Impl(Impl& parent, const RankEnvironment& environment,
+                             const Options& options)
+    : Impl(parent.clock_, environment, parent.job_, parent.device_, parent.api, parent.recorder_,
+           options, true) {
+  // A rank that never comes is found here, by name, and not inside NCCL.
+  NcclRendezvous rendezvous(env_, job_->store(), options_.name, options_.timeout);
+  rendezvous.join();
+  connect([&](const std::function<void()>& check) {
+    const NcclCommunicator::Options chosen{env_.rank, env_.world_size, options_.name,
+                                           rendezvous.time_left()};
+    // Every rank of the parent has to call ncclCommSplit; only members call this.
+    if (env_.world_size == parent.env_.world_size && api.can_split()) {
+      parent.wait_until_idle();  // NCCL wants nothing under way on the parent
+      return std::make_unique<NcclCommunicator>(*parent.communicator_, chosen, check);
+    }
+    return std::make_unique<NcclCommunicator>(api, rendezvous.exchange_id(api), chosen, check);
+  });
+}
+
+/// Makes the communicator, and what is needed to use it.
+template <typename Connect>
+void NcclProcessGroup::Impl::connect(Connect make_communicator) {
+  CollectiveRecord creation;
+  creation.group = options_.name;
+  creation.label.what = "setting up NCCL";
+  job_->host_is_at(creation);
+  try {
+    communicator_ = make_communicator([this] { job_->throw_if_failed(); });
   } catch (const CommError&) {
     throw;  // the others have it already
   } catch (const Error& e) {
-    throw error_for(fail({env_.rank, e.code(), e.what(), {}}), env_.rank, last_record_);
+    job_->fail({job_->rank(), e.code(), e.what(), {}});
+    job_->throw_if_failed();
   }
   stream_ = device_.api().create_stream(true);
   timeline_ = std::make_unique<EventTimeline>(device_.api(), device_.events(), stream_, clock_);
   token_ = Tensor::zeros({1}, DType::kInt32, device_);
-  device_.set_interruption([this] { throw_if_failed(); });
 }
 
-void NcclProcessGroup::Impl::throw_if_failed() {
-  const auto failure = failure_->get();
-  if (!failure) return;
-  const std::lock_guard lock(mutex_);
-  throw error_for(*failure, env_.rank, last_record_);
+void NcclProcessGroup::Impl::wait_until_idle() {
+  const EventPtr idle = take_event(device_.events());
+  device_.api().record(idle.get(), stream_);
+  device_.wait_on_host(idle.get());
 }
 
 // Collectives
@@ -184,11 +220,14 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
     }
     if (options_.register_buffers) register_buffer(tensor);
   }
-  auto work = std::make_shared<NcclWork>(record, env_.rank, device_, host_waits, std::move(tensors),
-                                         failure_);
+  auto work = std::make_shared<NcclWork>(record, job_->rank(), device_, host_waits,
+                                         std::move(tensors), job_->failure());
   CudaApi& cuda = device_.api();
   try {
-    if (const auto failure = failure_->get()) throw error_for(*failure, env_.rank, record);
+    if (const auto failure = job_->failure()->get()) {
+      throw error_for(*failure, job_->rank(), record);
+    }
+    if (record.label_must_match && env_.world_size > 1) compare_signature(record);
     // The collective reads what the compute stream has written: it starts behind all that is in
     // that stream now, and behind nothing that comes later. That is the overlap.
     const EventPtr inputs_ready = take_event(device_.events());
@@ -200,22 +239,38 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
     cuda.record(work->end().get(), stream_);
   } catch (const Error& e) {
     // Refused, or aborted while it was on its way in; the work's wait says which.
-    if (!failure_->failed()) fail({env_.rank, e.code(), e.what(), {}});
+    if (!job_->failed()) job_->fail({job_->rank(), e.code(), e.what(), {}});
   }
-  const std::lock_guard lock(mutex_);
-  if (pending_.empty()) {
-    head_since_ = clock_.now();
-    head_started_ = false;
-    last_record_ = record;
+  bool is_head = false;
+  {
+    const std::lock_guard lock(job_->mutex);
+    is_head = pending_.empty();
+    if (is_head) {
+      head_since_ = clock_.now();
+      head_started_ = false;
+    }
+    // After a failure the watchdog looks at no work any more.
+    if (!job_->failed()) {
+      pending_.push_back(work);
+    } else {
+      recorder_->fail(record.group, record.sequence, clock_.now(),
+                      error_for(*job_->failure()->get(), job_->rank(), record).cause());
+    }
   }
-  // After a failure the watchdog looks at no work any more.
-  if (const auto failure = failure_->get()) {
-    recorder_->fail(record.group, record.sequence, clock_.now(),
-                    error_for(*failure, env_.rank, record).cause());
-    return work;
-  }
-  pending_.push_back(work);
+  if (is_head) job_->host_is_at(record);
   return work;
+}
+
+void NcclProcessGroup::Impl::compare_signature(const CollectiveRecord& record) {
+  if (!signatures_) {
+    signatures_ = std::make_unique<SignatureComparison>(
+        job_->store(), options_.name, job_->rank(), env_.rank == 0, options_.timeout,
+        [this](const std::string& cause) {
+          job_->wait_for_failure(kVoteTime);
+          job_->fail({job_->rank(), ErrorCode::kDesync, cause, {}});
+        });
+  }
+  signatures_->add(record);
 }
 
 void NcclProcessGroup::Impl::register_buffer(const Tensor& tensor) {
@@ -252,10 +307,10 @@ WorkPtr NcclProcessGroup::Impl::barrier(const CollectiveRecord& record) {
 
 void NcclProcessGroup::Impl::watch() {
   device_.api().set_device(device_.ordinal());
-  std::unique_lock lock(mutex_);
-  while (!failure_->failed() && !(stopping_ && pending_.empty())) {
-    changed_.wait_for(lock, stopping_ ? Seconds(0.001) : options_.watch_interval);
-    if (failure_->failed()) break;
+  std::unique_lock lock(job_->mutex);
+  while (!job_->failed() && !(stopping_ && pending_.empty())) {
+    job_->changed.wait_for(lock, stopping_ ? Seconds(0.001) : options_.watch_interval);
+    if (job_->failed()) break;
     try {
       look_at_works(lock);
       lock.unlock();
@@ -263,11 +318,11 @@ void NcclProcessGroup::Impl::watch() {
       lock.lock();
     } catch (const Error& e) {  // of CUDA: a kernel's fault, a lost device
       if (lock.owns_lock()) lock.unlock();
-      fail({env_.rank, e.code(), e.what(), {}});
+      job_->fail({job_->rank(), e.code(), e.what(), {}});
       lock.lock();
     }
   }
-  if (failure_->failed()) {
+  if (job_->failed()) {
     // The ranks' threads know already (GroupFailure). Kernels that wait for others end with the
     // communicator, and with them whatever in this process waits for the GPU.
     lock.unlock();
@@ -278,12 +333,13 @@ void NcclProcessGroup::Impl::watch() {
     lock.lock();
   }
   watch_ended_ = true;
-  changed_.notify_all();
+  job_->changed.notify_all();
 }
 
 /// Enters what has happened into the flight recorder, and ends a collective that takes too long.
 void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
   CudaApi& cuda = device_.api();
+  std::shared_ptr<NcclWork> next;  // at the head after others have ended
   while (!pending_.empty()) {
     NcclWork& work = *pending_.front();
     const CollectiveRecord& record = work.record();
@@ -298,18 +354,23 @@ void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
     pending_.pop_front();
     head_started_ = false;
     head_since_ = clock_.now();
-    if (!pending_.empty()) last_record_ = pending_.front()->record();
-    changed_.notify_all();
+    next = pending_.empty() ? nullptr : pending_.front();
+    job_->changed.notify_all();
+  }
+  if (next) {
+    lock.unlock();
+    job_->host_is_at(next->record());
+    lock.lock();
   }
   if (pending_.empty()) return;
   if (clock_.now() - std::max(head_since_, pending_.front()->record().issued) <= options_.timeout) {
     return;
   }
-  const CollectiveRecord& record = pending_.front()->record();
-  const Failure timeout{
-      env_.rank, ErrorCode::kTimeout, describe_timeout(record, head_started_), {}};
+  const std::shared_ptr<NcclWork> late = pending_.front();
+  const std::string cause = describe_timeout(late->record(), head_started_);
   lock.unlock();
-  fail(timeout);
+  job_->host_is_at(late->record());
+  job_->fail({job_->rank(), ErrorCode::kTimeout, cause, {}});
   lock.lock();
 }
 
@@ -327,47 +388,26 @@ void NcclProcessGroup::Impl::look_at_nccl() {
   if (error == NcclResult::kSuccess || error == NcclResult::kInProgress) return;
   const std::string what = "NCCL reports " + communicator_->describe(error);
   if (error == NcclResult::kRemoteError) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kExplanationTime, [&] { return failure_->failed(); });
-    if (failure_->failed()) return;
-    lock.unlock();
-    fail({-1,
-          ErrorCode::kRankDied,
-          fmt::format("a peer of rank {} is gone: {}", env_.rank, what),
-          {}});
+    if (job_->wait_for_failure(kExplanationTime)) return;
+    job_->fail({-1,
+                ErrorCode::kRankDied,
+                fmt::format("a peer of rank {} is gone: {}", job_->rank(), what),
+                {}});
     return;
   }
-  fail({env_.rank, ErrorCode::kInternal, what, {}});
+  job_->fail({job_->rank(), ErrorCode::kInternal, what, {}});
 }
 
 /// The works that have not ended fail with the job.
 std::deque<std::shared_ptr<NcclWork>> NcclProcessGroup::Impl::end_works() {
-  const std::lock_guard lock(mutex_);
-  const Failure failure = *failure_->get();
-  if (!pending_.empty()) last_record_ = pending_.front()->record();
+  const std::lock_guard lock(job_->mutex);
+  const Failure failure = *job_->failure()->get();
   for (const auto& work : pending_) {
     const CollectiveRecord& record = work->record();
     recorder_->fail(record.group, record.sequence, clock_.now(),
-                    error_for(failure, env_.rank, record).cause());
+                    error_for(failure, job_->rank(), record).cause());
   }
   return std::exchange(pending_, {});
-}
-
-Failure NcclProcessGroup::Impl::fail(const Failure& failure) {
-  Failure holding = failure;
-  try {
-    holding = publish_failure(*store_, failure, kStoreTimeout);
-  } catch (const Error&) {
-    // The store is gone; the other ranks' watchers notice that themselves.
-  }
-  stop(holding);
-  return *failure_->get();
-}
-
-void NcclProcessGroup::Impl::stop(const Failure& failure) {
-  if (!failure_->set(failure)) return;
-  const std::lock_guard lock(mutex_);
-  changed_.notify_all();
 }
 
 // The end
@@ -382,51 +422,37 @@ void NcclProcessGroup::Impl::shutdown() {
   record.label.phase = Phase::kShutdown;
   record.label.what = "waiting for all ranks to finish";
 
-  std::unique_lock lock(mutex_);
-  // Bounded by the deadlines of the works that are still under way.
-  changed_.wait(lock, [&] { return pending_.empty() || failure_->failed(); });
-  if (!failure_->failed()) {
-    lock.unlock();
-    announce_end(*store_, env_.rank, env_.world_size, options_.timeout);
-    lock.lock();
+  {
+    // Bounded by the deadlines of the works that are still under way.
+    std::unique_lock lock(job_->mutex);
+    job_->changed.wait(lock, [&] { return pending_.empty() || job_->failed(); });
   }
-  const bool ended = changed_.wait_for(lock, options_.timeout + kShutdownExtra,
-                                       [&] { return all_ended_ || failure_->failed(); });
-  if (const auto failure = failure_->get()) throw error_for(*failure, env_.rank, record);
-  if (ended) return;
-  lock.unlock();
-  const std::vector<int> missing = ranks_not_ended(*store_, env_.world_size, kStoreTimeout);
-  const Failure holding =
-      fail({env_.rank,
-            ErrorCode::kTimeout,
-            fmt::format("timed out after {} in shutdown: this rank is done, rank {} {} not",
-                        format_duration(options_.timeout), fmt::join(missing, ", "),
-                        missing.size() == 1 ? "is" : "are"),
-            {}});
-  throw error_for(holding, env_.rank, record);
+  if (signatures_) signatures_->finish();
+  if (!is_subgroup_) job_->shutdown(record);
 }
 
 void NcclProcessGroup::Impl::end() {
-  device_.set_interruption({});
-  {
-    std::unique_lock lock(mutex_);
-    if (!all_ended_ && !failure_->failed()) {
-      lock.unlock();
-      fail({env_.rank, ErrorCode::kRankDied, "left the job without finishing", {}});
-      lock.lock();
+  if (!is_subgroup_) {
+    device_.set_interruption({});
+    // A subgroup says nothing of the job's end.
+    if (!job_->all_ended() && !job_->failed()) {
+      job_->fail({job_->rank(), ErrorCode::kRankDied, "left the job without finishing", {}});
     }
+  }
+  {
+    std::unique_lock lock(job_->mutex);
     stopping_ = true;
-    changed_.notify_all();
-    if (changed_.wait_for(lock, kAbortPatience, [&] { return watch_ended_; })) {
+    job_->changed.notify_all();
+    if (!job_->changed.wait_for(lock, kAbortPatience, [&] { return watch_ended_; })) {
       lock.unlock();
-      watchdog_.join();
-    } else {
       watchdog_
-          .detach();  // inside an abort of NCCL's that does not end; it keeps this object alive
+          .detach();  // inside an abort of NCCL's that does not end; it holds this object alive
       return;
     }
   }
-  end_watcher_.reset();
+  watchdog_.join();
+  signatures_.reset();
+  if (!is_subgroup_) job_->stop_watching();
   for (const auto& [buffer, handle] : registered_) {
     if (handle == nullptr || communicator_->aborted()) continue;
     communicator_->enqueue("ncclCommDeregister", [&, registration = handle](NcclComm comm) {
@@ -441,15 +467,21 @@ void NcclProcessGroup::Impl::end() {
 NcclProcessGroup::NcclProcessGroup(const RankEnvironment& environment, const JobStore& job,
                                    CudaDevice& device, NcclApi& api, Clock& clock,
                                    const Options& options)
-    : NcclProcessGroup(environment, job, device, api, clock, checked(options),
-                       std::make_shared<FlightRecorder>(options.flight_recorder_size)) {}
+    : NcclProcessGroup(environment, options.name, clock,
+                       std::make_shared<FlightRecorder>(options.flight_recorder_size),
+                       [&](std::shared_ptr<FlightRecorder> recorder) {
+                         return std::make_shared<Impl>(
+                             clock, environment,
+                             std::make_shared<NcclJob>(environment, job.store, options.timeout),
+                             device, api, std::move(recorder), checked(options));
+                       }) {}
 
-NcclProcessGroup::NcclProcessGroup(const RankEnvironment& environment, const JobStore& job,
-                                   CudaDevice& device, NcclApi& api, Clock& clock,
-                                   const Options& options,
-                                   const std::shared_ptr<FlightRecorder>& recorder)
-    : ProcessGroup(environment.rank, environment.world_size, options.name, clock, recorder),
-      impl_(std::make_shared<Impl>(clock, environment, job, device, api, recorder, options)) {
+NcclProcessGroup::NcclProcessGroup(
+    const RankEnvironment& environment, const std::string& name, Clock& clock,
+    const std::shared_ptr<FlightRecorder>& recorder,
+    const std::function<std::shared_ptr<Impl>(std::shared_ptr<FlightRecorder>)>& make_impl)
+    : ProcessGroup(environment.rank, environment.world_size, name, clock, recorder),
+      impl_(make_impl(recorder)) {
   impl_->watchdog_ = std::thread([impl = impl_] { impl->watch(); });
 }
 
@@ -462,7 +494,30 @@ void NcclProcessGroup::shutdown() {
 }
 
 void NcclProcessGroup::abort(ErrorCode code, const std::string& cause) {
-  impl_->fail({rank(), code, cause, {}});
+  impl_->job_->fail({impl_->job_->rank(), code, cause, {}});
+}
+
+void NcclProcessGroup::stall() {
+  impl_->job_->wait_for_failure();
+  const Failure failure = *impl_->job_->failure()->get();
+  throw Error(failure.code == ErrorCode::kRankDied ? failure.code : ErrorCode::kPeerFailed,
+              fmt::format("rank {} had not come back when the job ended: {}", impl_->job_->rank(),
+                          failure.describe()));
+}
+
+std::shared_ptr<ProcessGroup> NcclProcessGroup::do_split(const std::string& name,
+                                                         const std::vector<int>& members) {
+  RankEnvironment environment = impl_->env_;
+  const auto self = std::find(members.begin(), members.end(), rank());
+  environment.rank = static_cast<int>(self - members.begin());
+  environment.world_size = static_cast<int>(members.size());
+  Options options = impl_->options_;
+  options.name = name;
+  return std::shared_ptr<ProcessGroup>(
+      new NcclProcessGroup(environment, name, clock(), shared_flight_recorder(),
+                           [&](const std::shared_ptr<FlightRecorder>&) {
+                             return std::make_shared<Impl>(*impl_, environment, options);
+                           }));
 }
 
 WorkPtr NcclProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/nccl/nccl_api.hpp"
@@ -24,6 +26,16 @@ namespace gradsync {
 /// head of the queue for longer than the timeout. The first failure anywhere is published through
 /// the store and ends every rank, as in the Gloo backend: later calls, waits, and waits of the
 /// device throw; the communicator is aborted, which ends the kernels.
+///
+/// Unless `set_detail(false)` says otherwise, ranks compare through the store what each collective
+/// is (SignatureComparison): a mismatch ends all with kDesync within milliseconds. Without it, it
+/// ends as a hang, or in wrong numbers.
+///
+/// Subgroups (`split`) have a communicator, a stream and a watchdog of their own; they share the
+/// job's end. Their communicator is split off the parent's where all its ranks are members and the
+/// library has ncclCommSplit, and is made anew through the store otherwise, because NCCL wants the
+/// call from all ranks of the parent. NCCL warns that communicators that are used at the same time
+/// can wait for each other on the GPU: use them in one order on all ranks.
 ///
 /// The reduction order is NCCL's, which depends on topology and algorithm: the same on every run of
 /// one machine, different from Gloo's.
@@ -48,6 +60,7 @@ class NcclProcessGroup final : public ProcessGroup {
   /// Without a `shutdown()` that returned, tells the others that this rank is gone.
   ~NcclProcessGroup() override;
 
+  void stall() override;
   std::string backend_name() const override { return "nccl"; }
   void shutdown() override;
 
@@ -60,12 +73,16 @@ class NcclProcessGroup final : public ProcessGroup {
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  std::shared_ptr<ProcessGroup> do_split(const std::string& name,
+                                         const std::vector<int>& members) override;
 
  private:
   class Impl;
-  NcclProcessGroup(const RankEnvironment& environment, const JobStore& job, CudaDevice& device,
-                   NcclApi& api, Clock& clock, const Options& options,
-                   const std::shared_ptr<FlightRecorder>& recorder);
+  /// `environment` has rank and size in the group.
+  NcclProcessGroup(
+      const RankEnvironment& environment, const std::string& name, Clock& clock,
+      const std::shared_ptr<FlightRecorder>& recorder,
+      const std::function<std::shared_ptr<Impl>(std::shared_ptr<FlightRecorder>)>& make_impl);
 
   std::shared_ptr<Impl> impl_;
 };

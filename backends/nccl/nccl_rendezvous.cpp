@@ -47,10 +47,12 @@ std::string NcclRendezvous::first_claim(const std::string& key, const std::strin
   return store_.compare_set(key, "", mine, time_left());
 }
 
-void NcclRendezvous::join(int nccl_version, const std::string& pci_id) {
-  const int rank = environment_.rank;
-  join_all_ranks(store_, rank, environment_.world_size, time_left());
+void NcclRendezvous::join() {
+  join_all_ranks(store_, environment_.rank, environment_.world_size, time_left());
+}
 
+void NcclRendezvous::check_alike(int nccl_version, const std::string& pci_id) {
+  const int rank = environment_.rank;
   const std::string version = version_text(nccl_version);
   const std::string first_version = first_claim("nccl_version", version);
   if (first_version != version) {

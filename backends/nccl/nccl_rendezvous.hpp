@@ -15,9 +15,10 @@ class NcclRendezvous {
   NcclRendezvous(const RankEnvironment& environment, const std::shared_ptr<Store>& store,
                  const std::string& group, Seconds timeout);
 
-  /// Blocks until all ranks have joined. Throws Error(kTimeout) with the ranks that did not come,
-  /// and Error(kUsage) where ranks have different versions of NCCL or two have one GPU.
-  void join(int nccl_version, const std::string& pci_id);
+  /// Blocks until all ranks have joined. Throws Error(kTimeout) with the ranks that did not come.
+  void join();
+  /// Throws Error(kUsage) where ranks have different versions of NCCL or two have one GPU.
+  void check_alike(int nccl_version, const std::string& pci_id);
   /// The id that rank 0 makes, on every rank.
   NcclUniqueId exchange_id(NcclApi& api);
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -43,6 +44,7 @@ struct FakeNcclNetwork::Impl {
     explicit Ring(int size) : ranks(size) {}
     int ranks;
     int joined = 0;
+    std::map<int, int> splits;  // how many ranks have called the n-th
     std::map<std::int64_t, Collective> collectives;
   };
 
@@ -58,11 +60,15 @@ FakeNcclNetwork::~FakeNcclNetwork() = default;
 struct FakeNccl::Communicator {
   std::shared_ptr<FakeNcclNetwork::Impl> network;
   std::shared_ptr<FakeNcclNetwork::Impl::Ring> ring;
+  std::string id;
   int rank = 0;
   // Guarded by the network's mutex.
   std::int64_t next = 0;
   int running = 0;
   bool aborted = false;
+  int splits = 0;
+  NcclComm* split_off = nullptr;  // where the handle goes once all ranks have called
+  int split_rank = 0;
   std::atomic<int> looks_left{0};
 
   void run(std::int64_t number, const Call& call);
@@ -157,19 +163,36 @@ NcclResult FakeNccl::get_unique_id(NcclUniqueId& id) {
 
 NcclResult FakeNccl::init_rank(NcclComm& comm, int ranks, const NcclUniqueId& id, int rank,
                                const std::string&) {
+  comm = join_ring(id.bytes.data(), ranks, rank);
+  return NcclResult::kInProgress;
+}
+
+NcclComm FakeNccl::join_ring(const std::string& id, int ranks, int rank) {
   auto communicator = std::make_shared<Communicator>();
   communicator->network = network_;
+  communicator->id = id;
   communicator->rank = rank;
   {
     const std::lock_guard lock(network_->mutex);
-    auto& ring = network_->rings[std::string(id.bytes.data())];
+    auto& ring = network_->rings[id];
     if (!ring) ring = std::make_shared<FakeNcclNetwork::Impl::Ring>(ranks);
     if (!faults.creation_stays_in_progress) ++ring->joined;
     communicator->ring = ring;
   }
-  comm = reinterpret_cast<NcclComm>(communicator.get());
+  const auto comm = reinterpret_cast<NcclComm>(communicator.get());
   const std::lock_guard lock(mutex_);
   communicators_.emplace(comm, std::move(communicator));
+  return comm;
+}
+
+/// As since NCCL 2.23: the handle is there when the parent is no longer in progress.
+NcclResult FakeNccl::split(NcclComm parent, int rank, NcclComm& comm, const std::string&) {
+  const auto communicator = find(parent);
+  ++splits_;
+  const std::lock_guard lock(network_->mutex);
+  ++communicator->ring->splits[++communicator->splits];
+  communicator->split_off = &comm;
+  communicator->split_rank = rank;
   return NcclResult::kInProgress;
 }
 
@@ -193,8 +216,19 @@ NcclResult FakeNccl::get_async_error(NcclComm comm, NcclResult& error) {
     --communicator->looks_left;
     error = NcclResult::kInProgress;
   }
-  const std::lock_guard lock(network_->mutex);
-  if (communicator->ring->joined < communicator->ring->ranks) error = NcclResult::kInProgress;
+  std::unique_lock lock(network_->mutex);
+  const auto& ring = *communicator->ring;
+  if (ring.joined < ring.ranks) error = NcclResult::kInProgress;
+  if (communicator->split_off != nullptr) {
+    if (ring.splits.at(communicator->splits) < ring.ranks) {
+      error = NcclResult::kInProgress;
+    } else {
+      NcclComm& split_off = *std::exchange(communicator->split_off, nullptr);
+      const std::string id = fmt::format("{}, split {}", communicator->id, communicator->splits);
+      lock.unlock();
+      split_off = join_ring(id, ring.ranks, communicator->split_rank);
+    }
+  }
   return NcclResult::kSuccess;
 }
 
@@ -242,6 +276,7 @@ NcclResult FakeNccl::put(NcclComm comm, CudaStream stream, const Call& call) {
 
 NcclResult FakeNccl::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                 NcclReduceOp op, NcclComm comm, CudaStream stream) {
+  if (op == NcclReduceOp::kAverage) ++averages_;
   return put(comm, stream, {Call::Kind::kAllReduce, send, receive, count, dtype, op});
 }
 

@@ -24,7 +24,8 @@ class FakeNcclNetwork {
 
 /// Faults of one rank's NCCL.
 struct FakeNcclFaults {
-  std::atomic<bool> creation_stays_in_progress{false};
+  std::atomic<bool> creation_stays_in_progress{
+      false};  ///< also of communicators that are split off
   std::atomic<NcclResult> creation_fails{NcclResult::kSuccess};
   std::atomic<NcclResult> async_error{NcclResult::kSuccess};  ///< reported from now on
   std::atomic<NcclResult> next_call{NcclResult::kSuccess};    ///< what one collective returns
@@ -42,17 +43,22 @@ class FakeNccl final : public NcclApi {
   FakeNcclFaults faults;
   int version_number = 22809;
   bool knows_registration = true;
+  bool knows_split = true;
 
   int aborts() const noexcept { return aborts_; }
   int destroyed() const noexcept { return destroyed_; }
   int registered() const noexcept { return registered_; }
   int collectives() const noexcept { return collectives_; }
+  int splits() const noexcept { return splits_; }
+  int averages() const noexcept { return averages_; }  ///< all-reduces with kAverage
 
   int version() override { return version_number; }
   std::string last_error(NcclComm) override { return "the stand-in was told to fail"; }
   NcclResult get_unique_id(NcclUniqueId& id) override;
   NcclResult init_rank(NcclComm& comm, int ranks, const NcclUniqueId& id, int rank,
                        const std::string& name) override;
+  bool can_split() override { return knows_split; }
+  NcclResult split(NcclComm parent, int rank, NcclComm& comm, const std::string& name) override;
   NcclResult get_async_error(NcclComm comm, NcclResult& error) override;
   NcclResult abort(NcclComm comm) override;
   NcclResult finalize(NcclComm comm) override;
@@ -75,6 +81,7 @@ class FakeNccl final : public NcclApi {
   struct Call;
 
   NcclResult put(NcclComm comm, CudaStream stream, const Call& call);
+  NcclComm join_ring(const std::string& id, int ranks, int rank);
   std::shared_ptr<Communicator> find(NcclComm comm);
 
   std::shared_ptr<FakeNcclNetwork::Impl> network_;
@@ -84,6 +91,8 @@ class FakeNccl final : public NcclApi {
   std::atomic<int> destroyed_{0};
   std::atomic<int> registered_{0};
   std::atomic<int> collectives_{0};
+  std::atomic<int> averages_{0};
+  std::atomic<int> splits_{0};
 
   friend struct FakeNcclNetwork::Impl;
 };

@@ -107,6 +107,20 @@ TEST_CASE("nccl: replayed gradients are reduced exactly: hashes are the CPU's, b
   CHECK(on_gpu[0].buckets.size() > 1);
 }
 
+TEST_CASE("nccl: the mean by NCCL's average has the values of the mean by predivision") {
+  Scenario scenario = tiny_scenario();
+  scenario.ddp.gradient_as_bucket_view = GENERATE(false, true);
+  CudaJob one(2), other(2);
+  const auto predivided = train_on_stand_in(scenario, one);
+  scenario.ddp.gradient_mean = GradientMean::kAverage;
+  const auto averaged = train_on_stand_in(scenario, other);
+  REQUIRE(averaged[0].steps.size() == predivided[0].steps.size());
+  // Of two ranks: halving is exact, before the sum as in it.
+  CHECK(averaged[0].final_parameter_hash == predivided[0].final_parameter_hash);
+  CHECK(one.rank(0).nccl.averages() == 0);
+  CHECK(other.rank(0).nccl.averages() >= static_cast<int>(averaged[0].steps.size()));
+}
+
 TEST_CASE("nccl: a step's times come from events on the compute stream") {
   const TemporaryDirectory directory;
   const std::string profile = (directory.path() / "profile.json").string();
@@ -146,6 +160,44 @@ TEST_CASE("nccl: a hang in training ends as one, with the step in the rank's rep
   CHECK(reports[0].steps_completed == 3);
   CHECK(reports[1].steps_completed == 3);
   CHECK(reports[1].state == RankState::kFinished);
+}
+
+TEST_CASE("nccl: a step that clips waits for the GPU once, when all of it has been issued") {
+  Scenario scenario = tiny_scenario();
+  scenario.train.epochs = 2;
+  scenario.train.hash_every = 0;  // a hash reads all parameters
+  REQUIRE(scenario.train.clip_grad_norm.has_value());
+  CudaJob job(2);
+  job.device_options.patience = Seconds(20);
+  std::vector<std::vector<std::int64_t>> waits(2);
+  std::vector<RankReport> reports(2);
+  const auto errors = job.run_on({0, 1}, [&](CudaRank& rank) {
+    const auto r = static_cast<std::size_t>(rank.group->rank());
+    // The GPU stands still from the end of one step until the host waits in the next.
+    std::unique_ptr<Gate> gate;
+    rank.device->set_interruption([&] { gate.reset(); });
+    const std::function<void(const StepRecord&)> on_step = [&](const StepRecord&) {
+      waits[r].push_back(rank.device->host_waits());
+      gate = std::make_unique<Gate>(rank.compute_stream());
+    };
+    RankWorld world;
+    world.process_group = rank.group;
+    world.clock = rank.clock;
+    world.device = rank.device;
+    world.on_step = on_step;
+    run_rank(scenario, world, reports[r]);
+  });
+  for (const auto& error : errors) CHECK_FALSE(error);
+  for (std::size_t r = 0; r < 2; ++r) {
+    REQUIRE(waits[r].size() == 8);
+    // The second step rebuilds the buckets, of which rank 0's order is read; after the last step
+    // comes a hash.
+    for (std::size_t step = 2; step < 7; ++step) {
+      CAPTURE(r, step);
+      CHECK(waits[r][step] - waits[r][step - 1] == 1);
+      CHECK(reports[r].steps[step].grad_norm.has_value());
+    }
+  }
 }
 
 TEST_CASE("nccl: forward, backward and update are issued without waiting for the GPU once") {

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <vector>
 
 #include <fmt/format.h>
@@ -55,8 +56,15 @@ NcclResult from_nccl(ncclResult_t result) {
 }
 
 #define GRADSYNC_NCCL(name) decltype(&::name) name = library.function<decltype(&::name)>(#name)
-#define GRADSYNC_NCCL_OPTIONAL(name) \
-  decltype(&::name) name = library.optional_function<decltype(&::name)>(#name)
+#define GRADSYNC_NCCL_OPTIONAL(type, name) type name = library.optional_function<type>(#name)
+
+// Spelled out, because the header may be older than they are. They are part of NCCL's binary
+// interface.
+using SplitFunction = ncclResult_t (*)(ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*);
+using RegisterFunction = ncclResult_t (*)(ncclComm_t, void*, std::size_t, void**);
+using DeregisterFunction = ncclResult_t (*)(ncclComm_t, void*);
+using AllocateFunction = ncclResult_t (*)(void**, std::size_t);
+using FreeFunction = ncclResult_t (*)(void*);
 
 /// NCCL's functions by their own names; the optional ones are null in versions without them.
 struct NcclFunctions {
@@ -74,10 +82,11 @@ struct NcclFunctions {
   GRADSYNC_NCCL(ncclAllReduce);
   GRADSYNC_NCCL(ncclBroadcast);
   GRADSYNC_NCCL(ncclAllGather);
-  GRADSYNC_NCCL_OPTIONAL(ncclCommRegister);    // 2.19
-  GRADSYNC_NCCL_OPTIONAL(ncclCommDeregister);  // 2.19
-  GRADSYNC_NCCL_OPTIONAL(ncclMemAlloc);        // 2.19
-  GRADSYNC_NCCL_OPTIONAL(ncclMemFree);         // 2.19
+  GRADSYNC_NCCL_OPTIONAL(SplitFunction, ncclCommSplit);            // 2.18.1
+  GRADSYNC_NCCL_OPTIONAL(RegisterFunction, ncclCommRegister);      // 2.19
+  GRADSYNC_NCCL_OPTIONAL(DeregisterFunction, ncclCommDeregister);  // 2.19
+  GRADSYNC_NCCL_OPTIONAL(AllocateFunction, ncclMemAlloc);          // 2.19
+  GRADSYNC_NCCL_OPTIONAL(FreeFunction, ncclMemFree);               // 2.19
 };
 
 #undef GRADSYNC_NCCL
@@ -108,17 +117,14 @@ class NcclLibrary final : public NcclApi {
                        const std::string& name) override {
     ncclUniqueId made{};
     std::memcpy(&made, id.bytes.data(), sizeof(made));
-    // The library reads no more of this than it knows, and takes defaults for what it knows beyond
-    // the header's version.
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
-    name_ = name;  // NCCL keeps the pointer
-    config.commName = name_.c_str();
-#else
-    static_cast<void>(name);
-#endif
+    ncclConfig_t config = configuration(name);
     return from_nccl(nccl_.ncclCommInitRankConfig(&comm, ranks, made, rank, &config));
+  }
+  bool can_split() override { return nccl_.ncclCommSplit != nullptr; }
+  NcclResult split(NcclComm parent, int rank, NcclComm& comm, const std::string& name) override {
+    ncclConfig_t config = configuration(name);
+    constexpr int kColor = 0;
+    return from_nccl(nccl_.ncclCommSplit(parent, kColor, rank, &comm, &config));
   }
   NcclResult get_async_error(NcclComm comm, NcclResult& error) override {
     ncclResult_t found = ncclSuccess;
@@ -126,15 +132,9 @@ class NcclLibrary final : public NcclApi {
     error = from_nccl(found);
     return from_nccl(result);
   }
-  NcclResult abort(NcclComm comm) override {
-    return from_nccl(nccl_.ncclCommAbort(comm));
-  }
-  NcclResult finalize(NcclComm comm) override {
-    return from_nccl(nccl_.ncclCommFinalize(comm));
-  }
-  NcclResult destroy(NcclComm comm) override {
-    return from_nccl(nccl_.ncclCommDestroy(comm));
-  }
+  NcclResult abort(NcclComm comm) override { return from_nccl(nccl_.ncclCommAbort(comm)); }
+  NcclResult finalize(NcclComm comm) override { return from_nccl(nccl_.ncclCommFinalize(comm)); }
+  NcclResult destroy(NcclComm comm) override { return from_nccl(nccl_.ncclCommDestroy(comm)); }
 
   NcclResult all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                         NcclReduceOp op, NcclComm comm, CudaStream stream) override {
@@ -165,13 +165,24 @@ class NcclLibrary final : public NcclApi {
     void* memory = nullptr;
     return nccl_.ncclMemAlloc(&memory, nbytes) == ncclSuccess ? memory : nullptr;
   }
-  void release(void* memory) noexcept override {
-    static_cast<void>(nccl_.ncclMemFree(memory));
-  }
+  void release(void* memory) noexcept override { static_cast<void>(nccl_.ncclMemFree(memory)); }
 
  private:
+  /// The library reads no more of this than it knows, and takes defaults for what it knows beyond
+  /// the header's version.
+  ncclConfig_t configuration(const std::string& name) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    config.commName = names_.emplace_back(name).c_str();  // NCCL keeps the pointer
+#else
+    static_cast<void>(name);
+#endif
+    return config;
+  }
+
   NcclFunctions nccl_;
-  std::string name_;
+  std::deque<std::string> names_;  // of the communicators
 };
 
 }  // namespace

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "backends/nccl/nccl_work.hpp"
+#include "backends/store/end_watcher.hpp"
+#include "backends/store/rendezvous.hpp"
+#include "engine/comm/flight_recorder.hpp"
+
+namespace gradsync {
+
+/// What the groups of a rank have in common: how the job ends, on this rank and on the others. The
+/// first failure anywhere is published through the store, and ends every group of every rank.
+/// Thread-safe.
+class NcclJob {
+ public:
+  NcclJob(const RankEnvironment& environment, std::shared_ptr<Store> store, Seconds timeout);
+
+  int rank() const noexcept { return env_.rank; }
+  int size() const noexcept { return env_.world_size; }
+  const std::shared_ptr<Store>& store() const noexcept { return store_; }
+  const std::shared_ptr<GroupFailure>& failure() const noexcept { return failure_; }
+
+  /// To be called when all ranks have joined: before, there is no job whose end could be told.
+  void watch_for_end();
+  void stop_watching() { end_watcher_.reset(); }
+
+  /// Publishes the failure unless there was one, and ends this rank's works. Returns the one that
+  /// holds.
+  Failure fail(const Failure& failure);
+  bool failed() const noexcept { return failure_->failed(); }
+  /// All ranks have announced their end.
+  bool all_ended();
+  /// Waits until there is a failure; false if none comes in time.
+  bool wait_for_failure(Seconds timeout);
+  void wait_for_failure();
+
+  /// The collective that the host is at: what an error in a wait for the GPU names.
+  void host_is_at(const CollectiveRecord& record);
+  void throw_if_failed();
+
+  /// Announces this rank's end and waits for the others'; `record` is named in errors.
+  void shutdown(const CollectiveRecord& record);
+
+  /// Guards the state of all groups of this rank; `changed` tells of its changes.
+  std::mutex mutex;
+  std::condition_variable changed;
+
+ private:
+  void stop(const Failure& failure);
+
+  const RankEnvironment env_;
+  const std::shared_ptr<Store> store_;
+  const Seconds timeout_;
+  const std::shared_ptr<GroupFailure> failure_ = std::make_shared<GroupFailure>();
+  bool all_ended_ = false;        // guarded by mutex
+  CollectiveRecord host_record_;  // guarded by mutex
+  std::unique_ptr<EndWatcher> end_watcher_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,87 @@
+#include "backends/nccl/signature_comparison.hpp"
+
+#include "engine/comm/signature.hpp"
+
+namespace gradsync {
+namespace {
+
+/// No rank is so far behind another: NCCL takes fewer calls than this before it waits.
+constexpr std::int64_t kWindow = 4096;
+
+}  // namespace
+
+SignatureComparison::SignatureComparison(const std::shared_ptr<Store>& store,
+                                         const std::string& group, int job_rank, bool tidies,
+                                         Seconds timeout, OnMismatch on_mismatch)
+    : store_("group/" + group + "/signature", store),
+      job_rank_(job_rank),
+      tidies_(tidies),
+      timeout_(timeout),
+      on_mismatch_(std::move(on_mismatch)),
+      thread_([this] { run(); }) {}
+
+SignatureComparison::~SignatureComparison() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void SignatureComparison::add(const CollectiveRecord& record) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_) return;
+    queue_.push_back(record);
+    wake = idle_;
+  }
+  if (wake) changed_.notify_all();  // a call to the system, which a busy thread does not need
+}
+
+void SignatureComparison::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return over_ || (queue_.empty() && idle_); });
+}
+
+void SignatureComparison::run() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    idle_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (stopping_) break;
+    idle_ = false;
+    const CollectiveRecord record = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    std::string cause;
+    bool store_answers = true;
+    try {
+      cause = mismatch(record);
+    } catch (const Error&) {
+      store_answers = false;  // its host is gone, which ends the job by itself
+    }
+    if (!cause.empty()) on_mismatch_(cause);
+    lock.lock();
+    over_ = !store_answers || !cause.empty();
+  }
+  over_ = true;
+  changed_.notify_all();
+}
+
+std::string SignatureComparison::mismatch(const CollectiveRecord& record) {
+  const std::string mine = signature(record);
+  const std::string key = std::to_string(record.sequence);
+  const std::string first =
+      store_.compare_set(key, "", std::to_string(job_rank_) + " " + mine, timeout_);
+  if (tidies_ && record.sequence >= kWindow) {
+    store_.remove(std::to_string(record.sequence - kWindow), timeout_);
+  }
+  const std::string theirs = first.substr(first.find(' ') + 1);
+  if (theirs == mine) return {};
+  return describe_mismatch(record.sequence, std::stoi(first), theirs, job_rank_, mine);
+}
+
+}  // namespace gradsync
