@@ -4,16 +4,16 @@
 // step/ddp:1 and step/ddp:0, less `copies` (into the bucket and back, at the speed of memory);
 // each is printed per parameter.
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "bench/given_model.hpp"
 #include "engine/ddp/distributed_data_parallel.hpp"
 
 namespace {
 
 using namespace gradsync;
+using namespace gradsync::bench;
 
 class StoppedClock final : public Clock {
  public:
@@ -52,45 +52,6 @@ class OneRankGroup final : public ProcessGroup {
   }
 };
 
-/// Gives every parameter a gradient that it has at hand, in one node a parameter.
-class GivenGradient final : public Node {
- public:
-  GivenGradient(NodePtr parameter, NodePtr rest, Tensor gradient)
-      : Node("GivenGradient", {std::move(parameter), std::move(rest)}),
-        gradient_(std::move(gradient)) {}
-  std::vector<Tensor> backward(Tensor grad_output, BackwardPass&) override {
-    return {gradient_, std::move(grad_output)};
-  }
-
- private:
-  Tensor gradient_;
-};
-
-class GivenModel final : public Model {
- public:
-  GivenModel(std::int64_t parameters, std::int64_t elements) {
-    for (std::int64_t i = 0; i < parameters; ++i) {
-      parameters_.push_back(std::make_shared<Parameter>(
-          "p" + std::to_string(i), Tensor::zeros({elements}, DType::kFloat32, cpu_device())));
-    }
-  }
-  const std::vector<ParameterPtr>& parameters() const override { return parameters_; }
-  const std::vector<BufferPtr>& buffers() const override { return buffers_; }
-  std::vector<Variable> forward(const Batch&, Graph& graph) override {
-    Variable loss{scalar_, nullptr};
-    for (const ParameterPtr& parameter : parameters_) {
-      loss = graph.record(scalar_, std::make_shared<GivenGradient>(graph.leaf(parameter).node,
-                                                                   loss.node, parameter->data));
-    }
-    return {loss};
-  }
-
- private:
-  Tensor scalar_ = Tensor::zeros({}, DType::kFloat32, cpu_device());
-  std::vector<ParameterPtr> parameters_;
-  std::vector<BufferPtr> buffers_;
-};
-
 void per_parameter(benchmark::State& state) {
   state.counters["per_parameter"] =
       benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)),
@@ -100,7 +61,7 @@ void per_parameter(benchmark::State& state) {
 void step(benchmark::State& state) {
   StoppedClock clock;
   OneRankGroup group(clock);
-  GivenModel model(state.range(0), state.range(1));
+  GivenModel model(state.range(0), state.range(1), cpu_device());
   Graph graph(clock);
   std::unique_ptr<DistributedDataParallel> ddp;
   if (state.range(2) != 0) ddp = std::make_unique<DistributedDataParallel>(model, group);
@@ -116,7 +77,7 @@ BENCHMARK(step)
     ->ArgsProduct({{27, 400, 4000}, {16, 4096}, {0, 1}});
 
 void copies(benchmark::State& state) {
-  GivenModel model(state.range(0), state.range(1));
+  GivenModel model(state.range(0), state.range(1), cpu_device());
   Tensor bucket = Tensor::zeros({state.range(0) * state.range(1)}, DType::kFloat32, cpu_device());
   std::vector<Tensor> views;
   for (std::int64_t i = 0; i < state.range(0); ++i)

@@ -25,6 +25,7 @@ struct CalibrateOptions {
   std::string min_bytes = "64K";
   std::string max_bytes = "32M";
   int gpus_per_node = 0;
+  bool only_network = false;
   std::string out = "cluster.json";
 };
 
@@ -80,7 +81,7 @@ int calibrate(const CalibrateOptions& options) {
       fit_ring_cluster(table, options.gpus_per_node > 0 ? options.gpus_per_node : ranks,
                        fmt::format("{} on {} ranks here", scenario.backend, ranks));
   std::cout << describe(ring, ranks);
-  if (require_backend("sim").available()) {
+  if (!options.only_network && require_backend("sim").available()) {
     const FlopsPerSecond rate = measure_compute_rate(scenario);
     ring.cluster["compute_rate"] =
         format_compute_rate({std::stod(fmt::format("{:.4g}", rate.value))});
@@ -107,6 +108,8 @@ void add_calibrate_command(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   command->add_option("--gpus-per-node", options->gpus_per_node,
                       "Ranks of a node in the description (default: all; 1: each a machine)");
+  command->add_flag("--only-network", options->only_network,
+                    "Do not measure compute: replayed models have their times in their profiles");
   command->add_option("--out", options->out, "File to write")
       ->type_name("FILE")
       ->capture_default_str();

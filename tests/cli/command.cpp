@@ -81,7 +81,7 @@ Command::Command(const std::vector<std::string>& arguments, const CommandOptions
   static std::atomic<int> counter{0};
   mark_ = std::to_string(::getpid()) + "-" + std::to_string(++counter);
 
-  std::vector<std::string> words = {GRADSYNC_COMMAND};
+  std::vector<std::string> words = {options.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = child_environment(options, mark_);
   const std::vector<char*> argv = pointers(words);
@@ -98,7 +98,7 @@ Command::Command(const std::vector<std::string>& arguments, const CommandOptions
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
     ::dup2(out[1], STDOUT_FILENO);
     ::dup2(err[1], STDERR_FILENO);
-    ::execve(GRADSYNC_COMMAND, argv.data(), envp.data());
+    ::execve(argv.front(), argv.data(), envp.data());
     ::_exit(127);
   }
   ::close(out[1]);

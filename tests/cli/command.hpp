@@ -21,12 +21,13 @@ struct CommandResult {
 };
 
 struct CommandOptions {
-  std::string directory;                   ///< where it runs; empty: here
-  std::map<std::string, std::string> env;  ///< over the test's environment
+  std::string directory = {};                   ///< where it runs; empty: here
+  std::map<std::string, std::string> env = {};  ///< over the test's environment
+  std::string program = GRADSYNC_COMMAND;
 };
 
-/// The built `gradsync`, under way. Every process that comes of it, through whatever launcher,
-/// carries a mark in its environment, by which those that outlive it are found.
+/// The built `gradsync` (or another program), under way. Every process that comes of it, through
+/// whatever launcher, carries a mark in its environment, by which those that outlive it are found.
 class Command {
  public:
   explicit Command(const std::vector<std::string>& arguments, const CommandOptions& options = {});

@@ -24,10 +24,11 @@ class FakeCuda final : public CudaApi {
     kForgetResult,  ///< nor the compute stream for the communication stream
   };
 
-  explicit FakeCuda(int number = 0) : number_(number) {}
+  /// `number` is that by which the PCI ids of GPUs differ; `devices` of them are shown, and all of
+  /// them are this one.
+  explicit FakeCuda(int number = 0, int devices = 1) : number_(number), devices_(devices) {}
   ~FakeCuda() override;
 
-  /// By which the PCI ids of GPUs differ.
   void set_number(int number) { number_ = number; }
   void set_mutation(Mutation mutation) { mutation_ = mutation; }
   /// From now on there are so many bytes of memory.
@@ -37,7 +38,7 @@ class FakeCuda final : public CudaApi {
   std::int64_t host_waits() const noexcept { return host_waits_; }
   Bytes allocated() const noexcept { return allocated_; }
 
-  int device_count() override { return 1; }
+  int device_count() override { return devices_; }
   std::string no_device_reason() override { return ""; }
   CudaDeviceInfo device_info(int device) override;
   void set_device(int) override {}
@@ -60,6 +61,7 @@ class FakeCuda final : public CudaApi {
   struct Event;
 
   int number_;
+  int devices_;
   std::atomic<Mutation> mutation_{Mutation::kNone};
   std::atomic<Bytes> memory_{Bytes{1} << 30};
   std::atomic<Bytes> allocated_{0};

@@ -1,0 +1,96 @@
+// What one step of a scenario asks of CUDA and NCCL, call by call, and what the host takes to ask:
+// nccl_step_calls SCENARIO [KEY=VALUE ...]. CUDA and NCCL are stand-ins that do nothing
+// (null_gpu.hpp), so no GPU is needed; the drivers' own time comes on top.
+#include <chrono>
+#include <iostream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backends/cuda/cuda_clock.hpp"
+#include "backends/nccl/nccl_process_group.hpp"
+#include "backends/store/tcp_store_server.hpp"
+#include "bench/null_gpu.hpp"
+#include "engine/train/rank_main.hpp"
+#include "engine/train/scenario.hpp"
+
+namespace {
+
+using namespace gradsync;
+using bench::gpu_calls;
+using bench::GpuCalls;
+using Steady = std::chrono::steady_clock;
+
+/// After one step.
+struct Mark {
+  Steady::time_point time;
+  GpuCalls calls;
+  std::size_t buckets;
+};
+
+/// The rank trains the scenario; all that it does after each step is noted.
+std::vector<Mark> run(const Scenario& scenario) {
+  bench::NullCuda cuda;
+  bench::NullCublas products;
+  bench::NullNccl nccl;
+  TcpStoreServer server({.bind_address = "127.0.0.1", .port = 0});
+  RankEnvironment environment;
+  environment.master_port = server.port();
+  environment.agent_store = true;
+  const JobStore job = connect_job_store(environment, scenario.timeout);
+  CudaDevice device(cuda, products, 0, {});
+  CudaClock clock(device, Steady::now());
+  NcclProcessGroup group(environment, job, device, nccl, clock, {.timeout = scenario.timeout});
+  RankReport report;
+  std::vector<Mark> marks;
+  RankWorld world;
+  world.process_group = &group;
+  world.clock = &clock;
+  world.device = &device;
+  world.on_step = [&](const StepRecord&) {
+    marks.push_back({Steady::now(), gpu_calls, report.buckets.size()});
+  };
+  run_rank(scenario, world, report);
+  return marks;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) {
+    std::cerr << "usage: nccl_step_calls SCENARIO [KEY=VALUE ...]\n";
+    return 2;
+  }
+  try {
+    std::vector<ScenarioOverride> overrides{
+        {"backend", "nccl", ""}, {"ranks", "1", ""}, {"train.hash_every", "0", ""}};
+    for (int i = 2; i < count; ++i) {
+      const std::string argument = arguments[i];
+      const std::size_t equals = argument.find('=');
+      overrides.push_back(
+          {argument.substr(0, equals), argument.substr(equals + 1), "argument " + argument});
+    }
+    const std::vector<Mark> marks = run(load_scenario(arguments[1], overrides));
+    constexpr std::size_t kFirst = 3;  // by then the buckets are rebuilt
+    if (marks.size() < kFirst + 2) {
+      std::cerr << "the scenario has too few steps\n";
+      return 2;
+    }
+    const Mark &begin = marks[kFirst - 1], &end = marks[marks.size() - 2];  // the last one hashes
+    const auto steps = static_cast<std::int64_t>(marks.size() - 1 - kFirst);
+    const GpuCalls calls = end.calls - begin.calls;
+    const auto each = [&](std::int64_t total) {
+      return static_cast<double>(total) / static_cast<double>(steps);
+    };
+    const std::chrono::duration<double, std::micro> time = end.time - begin.time;
+    std::cout << fmt::format(
+        "a step ({} of them): {:g} kernels, {:g} products, {:g} memcpys, {:g} memsets, {:g} NCCL "
+        "collectives ({} buckets), {:g} event records, {:g} stream waits; {:.0f} us of the host\n",
+        steps, each(calls.kernels), each(calls.products), each(calls.copies), each(calls.clears),
+        each(calls.collectives), end.buckets, each(calls.records), each(calls.waits),
+        time.count() / static_cast<double>(steps));
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

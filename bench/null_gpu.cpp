@@ -1,0 +1,13 @@
+#include "bench/null_gpu.hpp"
+
+#include "tests/fake_cuda/kernel_language.hpp"
+
+namespace gradsync::test {
+
+// Kernels are counted, not run.
+void launch_grid(CudaStream, const void*, dim3, unsigned, std::function<void()>) {
+  ++bench::gpu_calls.kernels;
+}
+void synchronize_block() {}
+
+}  // namespace gradsync::test
