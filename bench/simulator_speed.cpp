@@ -2,7 +2,7 @@
 //
 //   simulator_speed messages [RANKS]    messages a second, beside a plain S4U ring in the same run
 //   simulator_speed flow RANKS          three steps of a BERT-large-like model, 14 buckets of 25 MB
-//   simulator_speed analytic RANKS [BUCKETS]
+//   simulator_speed (flow|message|analytic) RANKS [BUCKETS [STEPS]]
 //
 // Each measurement runs in a process of its own, so that none inherits another's memory.
 
@@ -154,14 +154,14 @@ void messages() {
   }
 }
 
-void step(Fidelity fidelity, int ranks, int buckets) {
+void run_steps(Fidelity fidelity, int ranks, int buckets, int steps) {
   SimulationOptions options;
   options.fidelity = fidelity;
   options.ranks_are_alike = true;
   options.stack_bytes = 64 * 1024;
   const RunOutcome outcome =
       simulate(one_switch(ranks), ranks, options, [&](const RankWorld& world, RankReport&) {
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < steps; ++i) {
           std::vector<WorkPtr> works;
           for (int b = 0; b < buckets; ++b) {
             world.clock->advance(Seconds(5e-3));
@@ -171,9 +171,10 @@ void step(Fidelity fidelity, int ranks, int buckets) {
         }
         world.process_group->shutdown();
       });
-  fmt::print("{:>6} ranks {:>3} buckets: {:>8.2f} s, {:>6.0f} MB, {:>10.3f} ms simulated\n", ranks,
-             buckets, outcome.wall.count(), static_cast<double>(outcome.peak_rss_bytes) / 1e6,
-             outcome.simulated->count() * 1e3);
+  fmt::print(
+      "{:>6} ranks {:>3} buckets {:>3} steps: {:>8.3f} s, {:>6.0f} MB, {:>10.3f} ms simulated\n",
+      ranks, buckets, steps, outcome.wall.count(),
+      static_cast<double>(outcome.peak_rss_bytes) / 1e6, outcome.simulated->count() * 1e3);
 }
 
 }  // namespace
@@ -182,20 +183,21 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const int ranks = argc > 2 ? std::atoi(argv[2]) : 0;
   const int buckets = argc > 3 ? std::atoi(argv[3]) : 14;
+  const int steps = argc > 4 ? std::atoi(argv[4]) : 3;
   if (what == "messages" && ranks > 0) {
     fmt::print("{:.0f} messages a second\n", our_ring(ranks));
   } else if (what == "messages") {
     messages();
   } else if (what == "flow" && ranks > 0) {
-    step(Fidelity::kFlow, ranks, buckets);
+    run_steps(Fidelity::kFlow, ranks, buckets, steps);
   } else if (what == "message" && ranks > 0) {
-    step(Fidelity::kMessage, ranks, buckets);
+    run_steps(Fidelity::kMessage, ranks, buckets, steps);
   } else if (what == "analytic" && ranks > 0) {
-    step(Fidelity::kAnalytic, ranks, buckets);
+    run_steps(Fidelity::kAnalytic, ranks, buckets, steps);
   } else {
-    fmt::print(
-        stderr,
-        "usage: simulator_speed messages [RANKS] | (flow|message|analytic) RANKS [BUCKETS]\n");
+    fmt::print(stderr,
+               "usage: simulator_speed messages [RANKS] | "
+               "(flow|message|analytic) RANKS [BUCKETS [STEPS]]\n");
     return 2;
   }
   return 0;

@@ -25,6 +25,13 @@ int floor_log2(int value) {
   return std::bit_width(static_cast<unsigned>(value)) - 1;
 }
 
+/// GB/s that a GPU can give each of `channels` inside its node.
+double gpu_gbps(const ClusterSpec& cluster, int channels) {
+  // A cube mesh gives a GPU six links; the others one cable.
+  const double links = cluster.node_topology == NodeTopology::kCubeMesh ? 6 : 1;
+  return cluster.intra_node.bandwidth.value / kGiga * links / channels;
+}
+
 Graph ring_graph(const ClusterSpec& cluster, int nodes) {
   const double gpu = cluster.intra_node.bandwidth.value / kGiga;
   Graph graph;
@@ -46,11 +53,9 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
     graph.inter_gbps = graph.intra_gbps;
     return graph;
   }
-  // A cube mesh gives a GPU six links; the others one cable.
-  const double links = cluster.node_topology == NodeTopology::kCubeMesh ? 6 : 1;
   graph.channels = static_cast<int>(cluster.nics_per_node);
   const double adapter = cluster.inter_node.bandwidth.value / kGiga;
-  const double bound = std::min(adapter, gpu * links / graph.channels);
+  const double bound = std::min(adapter, gpu_gbps(cluster, graph.channels));
   graph.inter_gbps = bound;  // slower than the slowest of the list: as it is
   for (const double speed : network_speeds(cluster.generation)) {
     if (speed > 0 && speed <= bound) {
@@ -59,6 +64,22 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
     }
   }
   graph.intra_gbps = graph.inter_gbps;
+  return graph;
+}
+
+/// The channels of the ring. Between two nodes a tree sends each byte once over an adapter, where a
+/// ring sends nearly two, so NCCL lets it have more inside the nodes (src/graph/search.cc, pass 2):
+/// the next speeds of its list, until that is twice the adapter's or the GPU has no more.
+Graph tree_graph(const ClusterSpec& cluster, int nodes, Graph graph) {
+  if (nodes == 1) return graph;
+  const auto speeds = network_speeds(cluster.generation);
+  auto speed = std::find(speeds.rbegin(), speeds.rend(), graph.intra_gbps);
+  if (speed == speeds.rend()) return graph;
+  for (++speed; speed != speeds.rend(); ++speed) {
+    if (graph.intra_gbps >= 2 * graph.inter_gbps || *speed > gpu_gbps(cluster, graph.channels))
+      break;
+    graph.intra_gbps = *speed;
+  }
   return graph;
 }
 
@@ -83,6 +104,7 @@ Model::Model(const ClusterSpec& cluster, int ranks) : cluster_(cluster), ranks_(
   nodes_ = (ranks + gpus - 1) / gpus;
   per_node_ = std::min(ranks, gpus);
   ring_ = nccl::ring_graph(cluster, nodes_);
+  tree_ = tree_graph(cluster, nodes_, ring_);
   nvls_ = nvls_graph(cluster, nodes_);
 }
 
@@ -134,7 +156,8 @@ double Model::bus_gbps(Algorithm algorithm, Protocol protocol) const {
   const double channels = ring_.channels;
   const double ll_max =
       nodes_ == 1 ? limit.ll_max[0] : ll_max_between_nodes(cluster_.cpu_vendor)[column];
-  double bus = channels * (nodes_ <= 2 ? ring_.intra_gbps : ring_.inter_gbps);
+  const Graph& graph = algorithm == Algorithm::kTree ? tree_ : ring_;
+  double bus = channels * (nodes_ <= 2 ? graph.intra_gbps : graph.inter_gbps);
   if (algorithm == Algorithm::kRing) {
     if (protocol == Protocol::kLl) return std::min(ll_max, bus / 2);
     if (protocol == Protocol::kLl128) {

@@ -37,7 +37,8 @@ struct Candidate {
 ///
 /// The graph is not searched for but taken from what NCCL is known to find: on a node with NVSwitch
 /// 12 channels (6 on Volta and in a cube mesh) that share the GPU's bandwidth; between nodes one a
-/// network adapter, at the best speed of NCCL's list that adapter and GPU can keep up.
+/// network adapter, at the best speed of NCCL's list that adapter and GPU can keep up; for the tree
+/// of two nodes up to twice as much inside them.
 class Model {
  public:
   Model(const ClusterSpec& cluster, int ranks);
@@ -74,6 +75,7 @@ class Model {
   int nodes_;
   int per_node_;
   Graph ring_;
+  Graph tree_;
   Graph nvls_;
 };
 

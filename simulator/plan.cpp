@@ -10,7 +10,7 @@
 namespace gradsync {
 namespace {
 
-constexpr int kMostChunks = 64;
+constexpr int kMostChunks = 256;
 constexpr int kFewChunks = 8;
 constexpr double kShortestChunkShare = 1.0 / 16;  // of a chunk's usual size
 
@@ -182,7 +182,8 @@ PlanPhase double_tree_phase(const Hops& hops, int rotations, bool nvls) {
       std::vector<std::vector<int>> chains(count);
       for (int node = 0; node < nodes; ++node) {
         const auto at = static_cast<std::size_t>(node);
-        chains[at] = layout.members(node, rotation);
+        // The heads of the trees are spread over the node, so that each adapter has its share.
+        chains[at] = layout.members(node, rotation * layout.per_node / rotations);
         heads[at] = chains[at][0];
         if (nvls) continue;
         for (std::size_t i = chains[at].size() - 1; i > 0; --i) {  // towards the head

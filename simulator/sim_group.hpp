@@ -25,7 +25,7 @@ namespace gradsync {
 class SimGroup {
  public:
   struct Options {
-    std::string name = "default_pg";
+    std::string name = kDefaultGroupName;
     Seconds timeout{30};  ///< of each wait, in simulated time
     int communication_threads = 1;
     /// Makes the collectives of a subgroup, on its network.

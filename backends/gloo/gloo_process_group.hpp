@@ -32,7 +32,7 @@ class GlooProcessGroup final : public ProcessGroup {
     Seconds timeout{30};    ///< of connecting, of each collective, of shutdown; positive
     int threads = 1;        ///< communication threads, 1 to 8
     std::string interface;  ///< network interface; empty: the one that reaches MASTER_ADDR
-    std::string name = "default_pg";
+    std::string name = kDefaultGroupName;
     std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
   };
 

@@ -44,7 +44,7 @@ class NcclProcessGroup final : public ProcessGroup {
   struct Options {
     Seconds timeout{30};          ///< of creation, of each collective, of shutdown; positive
     Seconds watch_interval{0.1};  ///< how often the watchdog looks
-    std::string name = "default_pg";
+    std::string name = kDefaultGroupName;
     std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
     /// Register the buffers of collectives from 1 MiB on with NCCL, so that it uses them directly.
     /// The device's memory must then come from NcclApi::allocate. Ignored by versions that cannot.

@@ -141,7 +141,7 @@ Variable Graph::record(Tensor data, NodePtr node) {
   return {std::move(data), std::move(node)};
 }
 
-void Graph::backward(const Variable& root) {
+void Graph::backward(const Variable& root, const CallSite& site) {
   if (root.data.numel() != 1) {
     throw Error(ErrorCode::kMisuse,
                 "backward starts from a scalar loss, but the output has the shape " +
@@ -149,7 +149,7 @@ void Graph::backward(const Variable& root) {
   }
   Tensor one = root.data.empty_like();
   one.device().fill(one, 1);
-  backward(std::vector<Variable>{root}, {std::move(one)});
+  backward(std::vector<Variable>{root}, {std::move(one)}, site);
 }
 
 void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
@@ -214,8 +214,9 @@ void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tens
   }
 }
 
-void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients) {
-  BackwardPass pass;
+void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
+                     const CallSite& site) {
+  BackwardPass pass(site);
   // The state of the traversal is gone before the callbacks run: they wait for the network, and in
   // the simulator every rank of the job waits at the same time.
   run_nodes(roots, gradients, pass);

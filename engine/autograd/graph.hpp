@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/autograd/parameter.hpp"
+#include "engine/core/call_site.hpp"
 #include "engine/core/clock.hpp"
 #include "engine/tensor/tensor.hpp"
 
@@ -28,9 +29,14 @@ class BackwardPass {
   /// Runs `callback` once, after the last node of this pass, on the rank's thread (PyTorch's
   /// queue_callback). The reducer waits for its buckets there.
   void queue_callback(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
+  /// Where the pass was started.
+  const CallSite& site() const noexcept { return site_; }
 
  private:
   friend class Graph;
+  explicit BackwardPass(const CallSite& site) : site_(site) {}
+
+  CallSite site_;
   std::vector<std::function<void()>> callbacks_;
 };
 
@@ -93,8 +99,9 @@ class Graph {
   /// Runs backward from `root` (a scalar: d root / d root = 1), or from several outputs with the
   /// given gradients. Gradients accumulate into the parameters; hooks run; then the callbacks.
   /// Throws Error(kMisuse) for a root that depends on no parameter or is not a scalar.
-  void backward(const Variable& root);
-  void backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients);
+  void backward(const Variable& root, const CallSite& site = std::source_location::current());
+  void backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
+                const CallSite& site = std::source_location::current());
 
   /// The parameters whose AccumulateGrad node can be reached from `outputs`, in no given order.
   std::vector<Parameter*> reachable_parameters(const std::vector<Variable>& outputs) const;

@@ -32,6 +32,9 @@ enum class CollectiveState {
 
 const char* to_string(CollectiveState state) noexcept;
 
+/// The group of all ranks, as PyTorch calls it.
+inline constexpr const char* kDefaultGroupName = "default_pg";
+
 /// One collective of one rank.
 struct CollectiveRecord {
   std::int64_t sequence = 0;  ///< per group and rank, from 0, in the order of issue

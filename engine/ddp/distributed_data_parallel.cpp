@@ -30,8 +30,9 @@ class BackwardBegins final : public Node {
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& group,
-                                                 const DdpOptions& options)
+                                                 const DdpOptions& options, const CallSite& site)
     : model_(&model), group_(&group), options_(options) {
+  position_.site = site;
   Replica replica(model, options, group.rank());
   check_replicas(group, replica.trainable,
                  describe_replica(replica, synchronised_buffers(model, options), options),
@@ -57,9 +58,11 @@ DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& gro
 
 DistributedDataParallel::~DistributedDataParallel() = default;
 
-std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph& graph) {
+std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph& graph,
+                                                       const CallSite& site) {
   const bool trains = graph.grad_enabled();
   const bool reduces = trains && require_backward_grad_sync_;
+  position_.site = site;
   if (reduces) {
     logger_->update(*reducer_);
     reducer_->prepare_for_forward();
@@ -91,7 +94,7 @@ std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph
 
 void DistributedDataParallel::set_position(std::int64_t epoch, std::int64_t step,
                                            std::int64_t micro_step) {
-  if (!join_) position_ = {epoch, step, micro_step};
+  if (!join_) position_ = {epoch, step, micro_step, position_.site};
 }
 
 void DistributedDataParallel::register_comm_hook(CommHook hook, std::string name) {
@@ -149,7 +152,7 @@ void DistributedDataParallel::leave_join() {
 }
 
 void DistributedDataParallel::next_joined_iteration() {
-  position_ = {position_before_join_.epoch, joined_iterations_++, 0};
+  position_ = {position_before_join_.epoch, joined_iterations_++, 0, position_.site};
 }
 
 bool DistributedDataParallel::shadow_iteration() {

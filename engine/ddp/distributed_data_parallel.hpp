@@ -47,14 +47,16 @@ struct BucketInfo {
 /// collective.
 class DistributedDataParallel {
  public:
-  DistributedDataParallel(Model& model, ProcessGroup& group, const DdpOptions& options = {});
+  DistributedDataParallel(Model& model, ProcessGroup& group, const DdpOptions& options = {},
+                          const CallSite& site = std::source_location::current());
   ~DistributedDataParallel();
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
 
   /// Runs the model. While gradients are on (and outside no_sync) the backward pass that follows is
   /// synchronised.
-  std::vector<Variable> forward(const Batch& batch, Graph& graph);
+  std::vector<Variable> forward(const Batch& batch, Graph& graph,
+                                const CallSite& site = std::source_location::current());
 
   /// Where the training loop is; collectives are labelled with it. Without effect inside a Join.
   void set_position(std::int64_t epoch, std::int64_t step, std::int64_t micro_step = 0);

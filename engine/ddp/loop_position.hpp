@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/comm/process_group.hpp"
+#include "engine/core/call_site.hpp"
 
 namespace gradsync {
 
@@ -15,6 +16,7 @@ struct LoopPosition {
   std::int64_t epoch = -1;
   std::int64_t step = -1;
   std::int64_t micro_step = 0;
+  CallSite site = CallSite::none();  ///< of the call into DDP that communicates
 
   /// What to say about a collective that is issued here. `parameters` are the names in the bucket.
   CollectiveOptions options(Phase phase, std::string what, std::int32_t bucket = -1,
@@ -26,6 +28,7 @@ struct LoopPosition {
     result.label.phase = phase;
     result.label.bucket = bucket;
     result.label.what = std::move(what);
+    result.label.site = site.text();
     result.parameters = std::move(parameters);
     return result;
   }

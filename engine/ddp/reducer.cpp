@@ -85,6 +85,7 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
     return;
   }
   ready_order_.push_back(index);
+  backward_site_ = pass.site();
 
   if (options_.static_graph && !graph_recorded_) {
     if (parameters_[index]->grad.defined()) used_->mark(index);
@@ -200,8 +201,9 @@ void Reducer::launch(std::size_t index) {
 
 BucketFuture Reducer::start_reduction(const Bucket& bucket, std::size_t index,
                                       const Tensor& gradients, Phase phase) {
-  const CollectiveOptions options =
+  CollectiveOptions options =
       position_->options(phase, "gradients", static_cast<std::int32_t>(index), bucket.names);
+  if (phase == Phase::kBackward) options.label.site = backward_site_.text();
   if (!comm_hook_) {
     const ReduceOp op =
         options_.gradient_mean == GradientMean::kAverage ? ReduceOp::kAverage : ReduceOp::kSum;
@@ -222,11 +224,17 @@ BucketFuture Reducer::start_reduction(const Bucket& bucket, std::size_t index,
   return comm_hook_(grad_bucket, CommHookContext(*group_, options));
 }
 
+CollectiveOptions Reducer::backward_options(std::string what) const {
+  CollectiveOptions options = position_->options(Phase::kBackward, std::move(what));
+  options.label.site = backward_site_.text();
+  return options;
+}
+
 void Reducer::queue_finalisation(BackwardPass& pass) {
   // The map travels behind the last bucket, while gradients that nobody waits for are still
   // computed.
   if (dynamic_find_unused()) {
-    used_->launch(*group_, position_->options(Phase::kBackward, "used parameters"));
+    used_->launch(*group_, backward_options("used parameters"));
   }
   pass.queue_callback([this] {
     group_->clock().stamp(times_.backward_compute_end);
@@ -244,6 +252,7 @@ bool Reducer::needs_delayed_reduction() const noexcept {
 void Reducer::reduce_after_backward(BackwardPass& pass) {
   if (!needs_delayed_reduction()) return;
   delay_queued_ = true;
+  backward_site_ = pass.site();
   pass.queue_callback([this] { reduce_recorded_graph(); });
 }
 
@@ -251,7 +260,7 @@ void Reducer::reduce_after_backward(BackwardPass& pass) {
 /// good.
 void Reducer::reduce_recorded_graph() {
   group_->clock().stamp(times_.backward_compute_end);
-  used_->launch(*group_, position_->options(Phase::kBackward, "used parameters"));
+  used_->launch(*group_, backward_options("used parameters"));
   needs_finalise_ = true;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (hooks_expected_[i] == 0) unused_.push_back(i);

@@ -113,6 +113,8 @@ class Reducer {
   BucketFuture start_reduction(const Bucket& bucket, std::size_t index, const Tensor& gradients,
                                Phase phase);
   void queue_finalisation(BackwardPass& pass);
+  /// Of a collective that `backward_site_` led to.
+  CollectiveOptions backward_options(std::string what) const;
   void reduce_recorded_graph();
 
   // End of backward (reducer_finalise.cpp)
@@ -132,7 +134,8 @@ class Reducer {
   bool rebuilt_ = false;
   std::vector<std::size_t> arrival_;  // parameters in the order of their gradients, for the rebuild
 
-  bool local_is_intended_ = false;   // gradients that come while none are expected
+  CallSite backward_site_ = CallSite::none();  // of the backward pass that reduces
+  bool local_is_intended_ = false;             // gradients that come while none are expected
   bool expects_hooks_ = false;       // between prepare_for_backward and the end of its backward
   bool needs_finalise_ = false;      // a gradient is in a bucket that is not finalised
   bool unused_marked_ = false;       // the unused parameters of this backward are marked ready

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "engine/core/rank_list.hpp"
+#include "engine/diagnosis/common_block.hpp"
 #include "engine/diagnosis/evidence.hpp"
 #include "engine/diagnosis/rules.hpp"
+#include "engine/diagnosis/sequences.hpp"
 #include "engine/diagnosis/table.hpp"
 
 namespace gradsync {
@@ -37,6 +39,7 @@ constexpr Rule kRules[] = {
     find_not_a_number,
     find_wrong_samples,
     find_uneven_batches,
+    find_different_call_sites,
     find_straggler,
 };
 
@@ -80,7 +83,12 @@ std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports,
   });
   if (!found) return std::nullopt;
   add_common_notes(*found, digest, *answered);
-  found->table = make_table(digest);
+  weigh(*found, digest);
+  found->ruled_out = ruled_out(*found, digest);
+  found->reproduction = reproduction(*found, scenario);
+  const Sequences sequences(digest);
+  found->divergence = sequences.find_divergence();
+  found->table = make_table(digest, sequences);
   return found;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,31 @@ struct DiagnosisRow {
   /// In this state, on the first of the ranks that came to it; absent where nobody saw it.
   std::optional<Seconds> since;
   std::optional<std::int64_t> steps_completed;  ///< absent where the ranks left no report
+  std::optional<int> exit_code;                 ///< of the process, where somebody saw it
+  std::vector<int> waits_for;                   ///< blocked: who has not come to `blocked_in`
+  std::string next_expected;  ///< not blocked: what others issued next; empty for nothing
+};
+
+/// A collective near the point where the ranks' sequences part.
+struct SequenceRow {
+  std::vector<int> ranks;                ///< who issued it, ascending
+  std::optional<std::int64_t> sequence;  ///< absent where these ranks issued nothing more
+  std::string collective;
+};
+
+/// Where the members of a process group stopped issuing the same collectives.
+struct Divergence {
+  std::string group;
+  std::optional<std::int64_t> last_agreed;  ///< sequence number; absent if the first one differs
+  std::vector<SequenceRow> rows;  ///< up to three before, then up to three of each set of ranks
+};
+
+/// What it takes to see the failure again.
+struct Reproduction {
+  std::string scenario_hash;              ///< of the scenario without output, expect and backend
+  std::string seeds;                      ///< "seeds: weights 0, data 0, sampler 42"
+  std::string command;                    ///< in the run directory
+  std::optional<std::int64_t> stop_step;  ///< the first wrong step
 };
 
 /// Why a run did not complete. No sentence holds a time, an address or a process number, so equal
@@ -32,6 +58,10 @@ struct Diagnosis {
   /// before it did harm or when their parameters parted), "silent divergence" (nothing stopped, and
   /// the training is wrong)
   std::string verdict;
+  /// "certain": the ranks' records show it; "likely": it follows from what is left when reports are
+  /// missing or other causes are ruled out; "tie": something differs, and no majority says which
+  /// side is right; "open": the records show who waits, but not why
+  std::string confidence = "certain";
   std::string kind;        ///< "uneven_shards", "rank_died", "error", "mismatch", "unknown", ...
   std::string catalog;     ///< its entry in docs/hangs.md, "K01"; empty where it has none
   std::vector<int> ranks;  ///< the root cause is there, ascending; empty where it is not known
@@ -44,8 +74,11 @@ struct Diagnosis {
   std::string first_symptom;  ///< what is seen first
   std::vector<std::string> chain;         ///< who waits for whom, where several groups are involved
   std::vector<std::string> consequences;  ///< what followed from it on other ranks
-  std::vector<std::string> notes;         ///< what is missing or was ruled out
-  std::vector<DiagnosisRow> table;        ///< by first rank
+  std::vector<std::string> notes;         ///< what is missing, and what else was found
+  std::vector<std::string> ruled_out;     ///< what the records show not to be the cause
+  std::optional<Divergence> divergence;   ///< absent where all ranks issued the same
+  Reproduction reproduction;
+  std::vector<DiagnosisRow> table;  ///< by first rank
 };
 
 /// From the ranks' reports to a verdict; nothing if every rank finished, all agree and the training

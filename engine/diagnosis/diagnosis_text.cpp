@@ -43,6 +43,7 @@ std::string headline(const Diagnosis& diagnosis) {
   if (!diagnosis.ranks.empty()) text += ", " + rank_list(diagnosis.ranks);
   if (diagnosis.step) text += fmt::format(", step {}", *diagnosis.step);
   if (diagnosis.bucket) text += fmt::format(", bucket {}", *diagnosis.bucket);
+  text += fmt::format(" [{}]", diagnosis.confidence);
   return text + "\n";
 }
 
@@ -62,10 +63,38 @@ std::string format_table(const std::vector<DiagnosisRow>& table) {
       if (!what.empty()) text += fmt::format("    {:<8} {}", name, wrap(what, kIndent));
     };
     below("in", row.blocked_in);
+    if (!row.waits_for.empty()) below("for", rank_list(row.waits_for));
     below("after", row.last_completed);
+    below("next", row.next_expected);
     below(row.state == "died" ? "by" : "error", row.detail);
+    if (row.exit_code && row.state != "died") below("exit", fmt::format("{}", *row.exit_code));
   }
   return text;
+}
+
+std::string format_divergence(const Divergence& divergence) {
+  std::string text =
+      fmt::format("\n  {} of {}\n",
+                  divergence.last_agreed
+                      ? fmt::format("the ranks part after collective #{}", *divergence.last_agreed)
+                      : "the ranks part at the first collective",
+                  divergence.group);
+  std::size_t width = 0;
+  for (const SequenceRow& row : divergence.rows)
+    width = std::max(width, rank_numbers(row.ranks).size());
+  width = std::min<std::size_t>(width, 24);
+  for (const SequenceRow& row : divergence.rows) {
+    const std::string ranks = fmt::format("  {:<{}}  ", rank_numbers(row.ranks), width);
+    text += ranks + wrap(row.collective, ranks.size());
+  }
+  return text;
+}
+
+std::string format_reproduction(const Reproduction& reproduction) {
+  std::string text = reproduction.command;
+  if (reproduction.stop_step)
+    text += fmt::format(", goes wrong in step {}", *reproduction.stop_step);
+  return text + fmt::format(" (scenario {}, {})", reproduction.scenario_hash, reproduction.seeds);
 }
 
 }  // namespace
@@ -80,6 +109,9 @@ std::string format_text(const Diagnosis& diagnosis) {
   text += entry("fix", diagnosis.fix);
   for (const std::string& consequence : diagnosis.consequences) text += entry("then", consequence);
   for (const std::string& note : diagnosis.notes) text += entry("note", note);
+  for (const std::string& cause : diagnosis.ruled_out) text += entry("excluded", cause);
+  text += entry("repeat", format_reproduction(diagnosis.reproduction));
+  if (diagnosis.divergence) text += format_divergence(*diagnosis.divergence);
   return text + "\n" + format_table(diagnosis.table);
 }
 

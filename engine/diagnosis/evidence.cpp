@@ -82,6 +82,31 @@ std::optional<Mismatch> first_mismatch(const Digest& digest) {
   return mismatch;
 }
 
+std::optional<SiteDifference> first_site_difference(const Digest& digest) {
+  // What DDP issues for itself comes from one loop; in a join the ranks that are done issue it from
+  // another place, and that is right.
+  std::map<Key, std::map<std::string, std::vector<int>>> ranks_by_site;
+  std::map<Key, const CollectiveRecord*> first;
+  for (const RankView& view : digest.ranks) {
+    for (const CollectiveRecord* record : view.collectives) {
+      if (is_of_ddp(*record) || record->label.site.empty()) continue;
+      const Key key{record->group, record->sequence};
+      ranks_by_site[key][record->label.site].push_back(view.rank);
+      first.try_emplace(key, record);
+    }
+  }
+  const CollectiveRecord* found = nullptr;
+  for (const auto& [key, record] : first) {
+    const bool differs = ranks_by_site[key].size() > 1;
+    if (differs && (found == nullptr || record->issued < found->issued)) found = record;
+  }
+  if (found == nullptr) return std::nullopt;
+  SiteDifference difference;
+  difference.record = found;
+  difference.groups = by_size(ranks_by_site[{found->group, found->sequence}]);
+  return difference;
+}
+
 std::optional<HashDifference> first_hash_difference(const Digest& digest) {
   std::map<std::int64_t, std::map<std::string, std::vector<int>>> ranks_by_step_and_hash;
   std::map<std::int64_t, std::int64_t> epochs;

@@ -36,6 +36,13 @@ struct Mismatch : Disagreement {
 };
 std::optional<Mismatch> first_mismatch(const Digest& digest);
 
+/// The first collective of the program's own that all ranks issued alike, but not at the same call
+/// site. `record` is the first group's.
+struct SiteDifference : Disagreement {
+  const CollectiveRecord* record = nullptr;
+};
+std::optional<SiteDifference> first_site_difference(const Digest& digest);
+
 /// The first step after which ranks do not have the same parameters.
 struct HashDifference : Disagreement {
   std::int64_t step = 0;

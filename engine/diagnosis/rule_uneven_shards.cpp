@@ -107,8 +107,7 @@ std::optional<Diagnosis> find_early_epoch_end(const Digest& digest,
   explain(diagnosis, digest, shards);
   diagnosis.first_cause =
       fmt::format("{} had no batch left for step {} and went on to {}{}", rank_list(early), step,
-                  describe_collective(*went_to),
-                  went_to->label.site.empty() ? "" : " at " + went_to->label.site);
+                  describe_collective(*went_to), own_site_of(*went_to));
   diagnosis.first_symptom =
       fmt::format("collective #{} is not the same on all ranks: {}", mismatch.record->sequence,
                   mismatch.describe("issued", "issued"));

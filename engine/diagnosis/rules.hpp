@@ -13,6 +13,9 @@ namespace gradsync::diagnosis {
 /// faults: all judge by what ranks recorded.
 using Rule = std::optional<Diagnosis> (*)(const Digest& digest);
 
+/// Says in `diagnosis` that no majority tells which side is right.
+void note_tie(Diagnosis& diagnosis);
+
 // Ranks that are not the same program (rules_setup.cpp)
 std::optional<Diagnosis> find_duplicate_device(const Digest& digest);  ///< duplicate_device, K21
 std::optional<Diagnosis> find_different_model(const Digest& digest);   ///< parameter_*, K04
@@ -47,6 +50,8 @@ std::optional<Diagnosis> describe_unknown(const Digest& digest);  ///< unknown
 std::optional<Diagnosis> find_not_a_number(const Digest& digest);    ///< not_a_number
 std::optional<Diagnosis> find_wrong_samples(const Digest& digest);   ///< samples_*, K10
 std::optional<Diagnosis> find_uneven_batches(const Digest& digest);  ///< uneven_batches, K13
-std::optional<Diagnosis> find_straggler(const Digest& digest);       ///< straggler, K15
+/// different_call_sites, K05 (rules_call_sites.cpp)
+std::optional<Diagnosis> find_different_call_sites(const Digest& digest);
+std::optional<Diagnosis> find_straggler(const Digest& digest);  ///< straggler, K15
 
 }  // namespace gradsync::diagnosis

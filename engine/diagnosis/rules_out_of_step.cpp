@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -11,18 +10,6 @@
 
 namespace gradsync::diagnosis {
 namespace {
-
-constexpr const char* kTieNote =
-    "the two sides are equally large, so the majority does not say which is right";
-
-/// What DDP and the engine communicate for themselves, in every program alike.
-bool is_of_ddp(const CollectiveRecord& record) {
-  constexpr std::array<std::string_view, 10> kOwn = {
-      "gradients",      "used parameters", "rebuilt bucket indices", "rebuilt bucket sizes",
-      "parameter hash", "parameter count", "parameter shapes",       "parameters",
-      "buffers",        "devices"};
-  return std::find(kOwn.begin(), kOwn.end(), record.label.what) != kOwn.end();
-}
 
 bool same_place(const CollectiveLabel& a, const CollectiveLabel& b) {
   return a.step == b.step && a.epoch == b.epoch && a.micro_step == b.micro_step &&
@@ -52,25 +39,6 @@ const StepRecord* step_of(const RankReport* report, std::int64_t step) {
     if (record.step == step) return &record;
   }
   return nullptr;
-}
-
-/// "#12 allreduce (sum) of ..., step 3 ..." of up to three collectives around the first that
-/// differs.
-std::string sequence_around(const Digest& digest, int rank, const CollectiveRecord& first) {
-  std::string text;
-  for (const CollectiveRecord* record : digest.ranks[static_cast<std::size_t>(rank)].collectives) {
-    const bool near = record->group == first.group && record->sequence >= first.sequence - 1 &&
-                      record->sequence <= first.sequence + 1;
-    if (!near) continue;
-    if (!text.empty()) text += "; ";
-    text += "#" + std::to_string(record->sequence) + " " + to_string(record->op) + ", " +
-            describe(record->label);
-  }
-  return text;
-}
-
-std::string site_of(const CollectiveRecord& record) {
-  return record.label.site.empty() ? std::string() : " at " + record.label.site;
 }
 
 /// How many collectives have met that were not meant for each other.
@@ -237,8 +205,8 @@ class OutOfStep {
       diagnosis_.because = fmt::format(
           "collective #{} is not the same call on all ranks: {} issued {}{}, {} issued {}{}",
           odd_.sequence, rank_list(mismatch_.groups[0].ranks), describe_collective(usual_),
-          site_of(usual_), rank_list(mismatch_.groups[1].ranks), describe_collective(odd_),
-          site_of(odd_));
+          own_site_of(usual_), rank_list(mismatch_.groups[1].ranks), describe_collective(odd_),
+          own_site_of(odd_));
       diagnosis_.fix =
           "issue these collectives on every rank, in one order that does not depend on the rank's "
           "data (sort the keys)";
@@ -247,7 +215,7 @@ class OutOfStep {
       diagnosis_.because =
           fmt::format("{} {} one collective more than the others: {}{}, while they are in {}",
                       rank_list(ranks_), verb(ranks_, "issues", "issue"), describe_collective(odd_),
-                      site_of(odd_), describe_collective(usual_));
+                      own_site_of(odd_), describe_collective(usual_));
       diagnosis_.fix = odd_.label.what == "buffers"
                            ? "a forward through DDP broadcasts buffers: evaluate with the model "
                              "inside it, or on all ranks"
@@ -257,7 +225,7 @@ class OutOfStep {
       diagnosis_.because = fmt::format(
           "{} {} out a collective that the others issue: they are in {}{}, {} in {}",
           rank_list(ranks_), verb(ranks_, "leaves", "leave"), describe_collective(usual_),
-          site_of(usual_), rank_list(ranks_), describe_collective(odd_));
+          own_site_of(usual_), rank_list(ranks_), describe_collective(odd_));
       diagnosis_.fix = "issue it on every rank, also where there is nothing to say";
     }
     diagnosis_.first_cause = diagnosis_.because;
@@ -282,12 +250,7 @@ class OutOfStep {
       diagnosis_.verdict = "deadlock";
       if (frontier) diagnosis_.first_symptom = gradsync::diagnosis::describe(*frontier);
     }
-    for (const RankGroup& group : mismatch_.groups) {
-      diagnosis_.notes.push_back(
-          fmt::format("{} around #{}: {}", rank_list(group.ranks), usual_.sequence,
-                      sequence_around(digest_, group.ranks.front(), usual_)));
-    }
-    if (mismatch_.tie()) diagnosis_.notes.push_back(kTieNote);
+    if (mismatch_.tie()) note_tie(diagnosis_);
   }
 
   const Digest& digest_;

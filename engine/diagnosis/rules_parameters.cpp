@@ -12,9 +12,6 @@
 namespace gradsync::diagnosis {
 namespace {
 
-constexpr const char* kTieNote =
-    "the two sides are equally large, so the majority does not say which is right";
-
 bool failed_with_desync(const Digest& digest) {
   if (digest.first_failure != FirstFailure::kError) return false;
   const auto rank = static_cast<std::size_t>(digest.first_failed_rank);
@@ -206,7 +203,7 @@ std::optional<Diagnosis> find_parameters_differ(const Digest& digest) {
   diagnosis.first_cause = fmt::format("step {} updated the parameters differently on {}",
                                       difference->step, rank_list(diagnosis.ranks));
   diagnosis.first_symptom = differ;
-  if (difference->tie()) diagnosis.notes.push_back(kTieNote);
+  if (difference->tie()) note_tie(diagnosis);
   if (const auto cause = find_cause(digest, *difference)) {
     diagnosis.kind = cause->kind;
     diagnosis.catalog = cause->catalog;

@@ -125,10 +125,7 @@ std::optional<Diagnosis> find_different_model(const Digest& digest) {
         "{} without an error",
         name_of(difference.usual), name_of(difference.odd)));
   }
-  if (disagreement.tie()) {
-    diagnosis.notes.push_back(
-        "the two sides are equally large, so the majority does not say which is right");
-  }
+  if (disagreement.tie()) note_tie(diagnosis);
   return diagnosis;
 }
 

@@ -1,7 +1,9 @@
 #include "engine/diagnosis/sentences.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -27,6 +29,19 @@ std::string with_parameters(const CollectiveRecord& record) {
   }
   if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
   return text;
+}
+
+bool is_of_ddp(const CollectiveRecord& record) {
+  constexpr std::array<std::string_view, 10> kOwn = {
+      "gradients",      "used parameters", "rebuilt bucket indices", "rebuilt bucket sizes",
+      "parameter hash", "parameter count", "parameter shapes",       "parameters",
+      "buffers",        "devices"};
+  return std::find(kOwn.begin(), kOwn.end(), record.label.what) != kOwn.end();
+}
+
+std::string own_site_of(const CollectiveRecord& record) {
+  const bool own = !is_of_ddp(record) && !record.label.site.empty();
+  return own ? " at " + record.label.site : std::string();
 }
 
 const char* verb(std::span<const int> ranks, const char* one, const char* many) {

@@ -16,6 +16,13 @@ std::string describe_collective(const CollectiveRecord& record);
 /// " with parameters a, b and 10 more"; empty where the collective has none.
 std::string with_parameters(const CollectiveRecord& record);
 
+/// True for what DDP and the engine communicate for themselves, in every program alike.
+bool is_of_ddp(const CollectiveRecord& record);
+
+/// " at metrics.py:54" for a collective of the program's own; empty for one of DDP, whose call site
+/// is always the training loop, and where none was noted.
+std::string own_site_of(const CollectiveRecord& record);
+
 /// "waits" or "wait", by the number of ranks.
 const char* verb(std::span<const int> ranks, const char* one, const char* many);
 

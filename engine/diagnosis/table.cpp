@@ -10,7 +10,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-DiagnosisRow row_of(const RankView& view) {
+DiagnosisRow row_of(const RankView& view, const Sequences& sequences) {
   DiagnosisRow row;
   row.ranks = {view.rank};
   row.state = to_string(view.standing);
@@ -22,12 +22,18 @@ DiagnosisRow row_of(const RankView& view) {
     row.since = report.phase_since;
     row.steps_completed = report.steps_completed;
   }
+  row.exit_code = report.exit_code;
+  if (view.standing != Standing::kBlocked) {
+    if (const CollectiveRecord* next = sequences.next_expected(view.rank))
+      row.next_expected = describe_collective(*next);
+  }
   if (view.last_completed != nullptr)
     row.last_completed = describe_collective(*view.last_completed);
   switch (view.standing) {
     case Standing::kBlocked:
       if (view.pending != nullptr) {
         row.blocked_in = describe_collective(*view.pending);
+        row.waits_for = sequences.missing_from(*view.pending);
         row.since = view.pending->issued;
       }
       break;
@@ -52,17 +58,17 @@ DiagnosisRow row_of(const RankView& view) {
 bool alike(const DiagnosisRow& a, const DiagnosisRow& b) {
   const auto what = [](const DiagnosisRow& row) {
     return std::tie(row.state, row.phase, row.last_completed, row.blocked_in, row.detail,
-                    row.steps_completed);
+                    row.steps_completed, row.exit_code, row.waits_for, row.next_expected);
   };
   return what(a) == what(b);
 }
 
 }  // namespace
 
-std::vector<DiagnosisRow> make_table(const Digest& digest) {
+std::vector<DiagnosisRow> make_table(const Digest& digest, const Sequences& sequences) {
   std::vector<DiagnosisRow> table;
   for (const RankView& view : digest.ranks) {
-    DiagnosisRow row = row_of(view);
+    DiagnosisRow row = row_of(view, sequences);
     const auto same = std::find_if(table.begin(), table.end(),
                                    [&](const DiagnosisRow& other) { return alike(other, row); });
     if (same == table.end()) {

@@ -1,4 +1,5 @@
 #include "engine/train/device_check.hpp"
+#include "engine/core/call_site.hpp"
 
 #include <map>
 #include <vector>
@@ -18,6 +19,7 @@ void check_devices(ProcessGroup& group, Device& device, std::int64_t claimed) {
   CollectiveOptions options;
   options.label.phase = Phase::kInit;
   options.label.what = "devices";
+  options.label.site = CallSite(std::source_location::current()).text();
   group.allgather(output, input, options)->wait();
 
   std::map<std::int64_t, std::vector<int>> ranks_by_device;

@@ -1,4 +1,5 @@
 #include "engine/train/hash_check.hpp"
+#include "engine/core/call_site.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -44,6 +45,7 @@ void check_equal_hashes(ProcessGroup& group, Device& device, const Hash128& hash
   options.label.step = step;
   options.label.phase = Phase::kCheck;
   options.label.what = "parameter hash";
+  options.label.site = CallSite(std::source_location::current()).text();
   group.allgather(all, mine, options)->wait();
 
   std::vector<Hash128> hashes(world);

@@ -82,6 +82,10 @@ CollectiveRecord record_from_json(const Json& json, const ParameterLists& lists,
   const JsonFields fields(json, path);
   CollectiveRecord record;
   fields.get("sequence", record.sequence);
+  constexpr std::int64_t kMostCollectives = std::int64_t{1} << 53;  // exact in any JSON reader
+  if (record.sequence < 0 || record.sequence > kMostCollectives) {
+    JsonFields::fail(fields.path_of("sequence"), "a sequence number", json["sequence"]);
+  }
   fields.get("group", record.group);
   fields.get_word("op", record.op, OpType::kAllreduce, OpType::kBarrier);
   fields.get_word("reduce_op", record.reduce_op, ReduceOp::kSum, ReduceOp::kAverage);

@@ -322,6 +322,20 @@ TEST_CASE("each rank and each adapter carries the bytes that the algorithm says"
   // (NVIDIA/nccl#209).
   CHECK(crossing({"", hopper_nodes(4, 4), 8, Algorithm::kTree}) == Approx(1));
   CHECK(crossing({"", hopper_nodes(4, 4), 8, Algorithm::kRing}) == Approx(2 * 7.0 / 8));
+  // Two GPUs share an adapter: each adapter has its share all the same.
+  for (const Algorithm algorithm : {Algorithm::kTree, Algorithm::kRing}) {
+    std::vector<double> adapters(4);
+    const auto plan = plan_of({"", hopper_nodes(8, 4), 16, algorithm}, kBytes);
+    for (const PlanPhase& phase : plan->phases()) {
+      for (const PlanEdge& edge : phase.edges) {
+        const bool leaves = edge.from < 8 && edge.to >= 8;
+        if (leaves) adapters[static_cast<std::size_t>(edge.from / 2)] += edge.share;
+      }
+    }
+    for (const double share : adapters) {
+      CHECK(share == Approx(algorithm == Algorithm::kTree ? 0.25 : 2 * 15.0 / 16 / 4));
+    }
+  }
   // Inside the chain: up once and down once.
   const std::vector<double> tree = sent({"", hopper_nodes(8, 8), 8, Algorithm::kTree});
   CHECK(std::accumulate(tree.begin(), tree.end(), 0.0) == Approx(2 * 7));

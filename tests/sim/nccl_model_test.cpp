@@ -95,6 +95,28 @@ TEST_CASE("NCCL's model across nodes") {
   CHECK(Model(a100(), 16).choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
 }
 
+TEST_CASE("NCCL's tree between two nodes has twice an adapter's bandwidth inside them") {
+  // p4d: 4 adapters of 12.5 GB/s; the list of speeds has 12, and 24 for the tree's way to them.
+  ClusterSpec cluster = a100();
+  cluster.inter_node = {{12.5e9}, Seconds(0)};
+  cluster.nics_per_node = 4;
+  const Model two(cluster, 16);
+  CHECK(rated(two, Algorithm::kRing, Protocol::kSimple, 1 << 30).bandwidth.value ==
+        Approx(4 * 12e9 * 16 / 30));
+  CHECK(rated(two, Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
+        Approx(4 * 24e9 * 0.92 / 2));
+  CHECK(two.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kTree);
+  // From three nodes on it is the adapters that are counted. NVIDIA/nccl#527 measured the step.
+  const Model three(cluster, 24);
+  CHECK(rated(three, Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
+        Approx(4 * 12e9 * 0.92 / 2));
+  CHECK(three.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
+  // A GPU that has no more to give sets the bound.
+  cluster.intra_node = {{64e9}, Seconds(0)};
+  CHECK(rated(Model(cluster, 16), Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
+        Approx(4 * 15e9 * 0.92 / 2));
+}
+
 TEST_CASE("NVLS is for NVSwitch nodes of Hopper and later") {
   const Model one(h100(), 8);
   CHECK(one.allows(Algorithm::kNvls, Protocol::kSimple));

@@ -72,6 +72,34 @@ std::string error_of(const std::function<void()>& action) {
 
 }  // namespace
 
+TEST_CASE("DDP's collectives carry the call site of what led to them") {
+  const auto sites = results_of_ranks(2, [&](RankContext& rank) {
+    const auto parameters = four_parameters();
+    LambdaModel model(parameters, [&](const Batch&, Graph& graph) {
+      return std::vector{reverse_loss(graph, parameters, rank.rank, 0)};
+    });
+    const int made = __LINE__ + 1;
+    DistributedDataParallel ddp(model, rank.group, {.find_unused_parameters = true});
+    int forward = 0, backward = 0;
+    for (int iteration = 0; iteration < 2; ++iteration) {
+      forward = __LINE__ + 1;
+      const auto outputs = ddp.forward(Batch{}, rank.graph);
+      backward = __LINE__ + 1;
+      rank.graph.backward(outputs.front());
+    }
+    const auto at = [](int line) { return "ddp_test.cpp:" + std::to_string(line); };
+    for (const CollectiveRecord& record : rank.group.flight_recorder().snapshot()) {
+      CAPTURE(record.label.what);
+      const Phase phase = record.label.phase;
+      const int line =
+          phase == Phase::kInit ? made : (phase == Phase::kForward ? forward : backward);
+      if (record.label.site != at(line)) return record.label.what + " at " + record.label.site;
+    }
+    return std::string();
+  });
+  CHECK(sites == std::vector<std::string>(2));
+}
+
 TEST_CASE("DDP leaves the mean of all ranks in every gradient, in every iteration") {
   const int world = GENERATE(1, 2, 3, 4, 5);
   const bool view = GENERATE(false, true);

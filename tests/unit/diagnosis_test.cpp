@@ -560,7 +560,7 @@ TEST_CASE("diagnosis: the text fits a terminal and holds what the JSON holds") {
   const std::string text = format_text(*found);
   CAPTURE(text);
   CHECK(text.substr(0, text.find('\n')) ==
-        "deadlock: uneven_shards (K01), ranks 2-3, step 2, bucket 0");
+        "deadlock: uneven_shards (K01), ranks 2-3, step 2, bucket 0 [certain]");
   CHECK_THAT(text, contains("\n  because  ranks 2-3 ran out of data"));
   CHECK_THAT(text, contains("\n  fix      set sampler.pad to true"));
   CHECK_THAT(text, contains("\n  0-1    blocked"));

@@ -130,8 +130,15 @@ TEST_CASE("run directory: reports read back give the same diagnosis") {
       write(temporary.path() / "run", scenario, outcome_of(reports));
       const auto read = read_rank_reports((temporary.path() / "run").string());
       REQUIRE(read.size() == 4);
-      CHECK(to_json(*diagnose(read, scenario)).dump(1) ==
-            to_json(*diagnose(reports, scenario)).dump(1));
+      auto again = to_json(*diagnose(read, scenario));
+      auto first = to_json(*diagnose(reports, scenario));
+      // Without the steps of all ranks, less can be ruled out.
+      if (detail < 4) {
+        CHECK(again["ruled_out"].size() + 1 == first["ruled_out"].size());
+        again.erase("ruled_out");
+        first.erase("ruled_out");
+      }
+      CHECK(again.dump(1) == first.dump(1));
     }
   }
   // Parameters that differ are found in steps.jsonl.

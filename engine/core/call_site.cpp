@@ -1,0 +1,15 @@
+#include "engine/core/call_site.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace gradsync {
+
+std::string CallSite::text() const {
+  const std::string_view file = where_.file_name();
+  if (where_.line() == 0 || file.find("/c++/") != std::string_view::npos) return {};
+  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), where_.line());
+}
+
+}  // namespace gradsync
