@@ -224,11 +224,8 @@ void CudaDevice::adamw_step(Tensor& param, const Tensor& grad, Tensor& exp_avg, 
 
 void CudaDevice::sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_buffer,
                           const SgdStep& step) {
-  require_same(*this, "sgd_step", param, grad);
-  require_floating("sgd_step", param);
-  if (momentum_buffer.defined()) require_same(*this, "sgd_step", param, momentum_buffer);
-  cuda::sgd(stream_, param.data(), grad.data(), momentum_buffer.data(), param.dtype(),
-            param.numel(), step);
+  const SgdUpdate update{&param, &grad, &momentum_buffer, step};
+  sgd_many({&update, 1});
 }
 
 /// Calls `run(items, dtype)` for the longest runs of pairs that have one dtype: usually once.
@@ -304,10 +301,7 @@ void CudaDevice::clip_many(std::span<const TensorPair> pairs, const Tensor& norm
 void CudaDevice::adamw_many(std::span<const AdamWUpdate> updates) {
   // One launch for those that share dtype and scalars: usually all.
   const auto alike = [](const AdamWUpdate& a, const AdamWUpdate& b) {
-    return a.param->dtype() == b.param->dtype() && a.step.lr == b.step.lr &&
-           a.step.beta1 == b.step.beta1 && a.step.beta2 == b.step.beta2 &&
-           a.step.eps == b.step.eps && a.step.weight_decay == b.step.weight_decay &&
-           a.step.maximize == b.step.maximize && a.step.step == b.step.step;
+    return a.param->dtype() == b.param->dtype() && a.step == b.step;
   };
   std::vector<cuda::AdamWItem> items;
   items.reserve(updates.size());
@@ -328,6 +322,31 @@ void CudaDevice::adamw_many(std::span<const AdamWUpdate> updates) {
                        u.max_exp_avg_sq->data(), u.param->numel()});
     }
     cuda::adamw_many(stream_, items, first.param->dtype(), first.step);
+    begin = end;
+  }
+}
+
+void CudaDevice::sgd_many(std::span<const SgdUpdate> updates) {
+  const auto alike = [](const SgdUpdate& a, const SgdUpdate& b) {
+    return a.param->dtype() == b.param->dtype() && a.step == b.step;
+  };
+  std::vector<cuda::SgdItem> items;
+  items.reserve(updates.size());
+  for (std::size_t begin = 0; begin < updates.size();) {
+    const SgdUpdate& first = updates[begin];
+    require_floating("sgd_step", *first.param);
+    items.clear();
+    std::size_t end = begin;
+    for (; end < updates.size() && alike(first, updates[end]); ++end) {
+      const SgdUpdate& u = updates[end];
+      require_same(*this, "sgd_step", *u.param, *u.grad);
+      if (u.momentum_buffer->defined()) {
+        require_same(*this, "sgd_step", *u.param, *u.momentum_buffer);
+      }
+      items.push_back(
+          {u.param->data(), u.grad->data(), u.momentum_buffer->data(), u.param->numel()});
+    }
+    cuda::sgd_many(stream_, items, first.param->dtype(), first.step);
     begin = end;
   }
 }

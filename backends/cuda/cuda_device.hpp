@@ -73,6 +73,7 @@ class CudaDevice final : public Device {
                  DType dtype) override;
   std::unique_ptr<HostRead> read(const Tensor& src) override;
   void adamw_many(std::span<const AdamWUpdate> updates) override;
+  void sgd_many(std::span<const SgdUpdate> updates) override;
   bool prefers_batches() const noexcept override { return true; }
   void fill_signed_powers(Tensor& dst, std::uint32_t key, double factor) override;
   Kernels& kernels() noexcept override;

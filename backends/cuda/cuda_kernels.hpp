@@ -22,6 +22,12 @@ struct NormItem {
   const void* data;
   std::int64_t count;
 };
+struct SgdItem {
+  void* param;
+  const void* grad;
+  void* momentum_buffer;  ///< null where momentum is 0
+  std::int64_t count;
+};
 struct AdamWItem {
   void* param;
   const void* grad;
@@ -60,9 +66,7 @@ std::int64_t norm_partials() noexcept;
 
 void adamw_many(CudaStream stream, std::span<const AdamWItem> items, DType dtype,
                 const AdamWStep& step);
-/// `momentum_buffer` is null where momentum is 0.
-void sgd(CudaStream stream, void* param, const void* grad, void* momentum_buffer, DType dtype,
-         std::int64_t count, const SgdStep& step);
+void sgd_many(CudaStream stream, std::span<const SgdItem> items, DType dtype, const SgdStep& step);
 
 /// Keeps `blocks` blocks busy with `rounds` dependent multiply-adds each; writes nothing.
 void spin(CudaStream stream, int blocks, std::int64_t rounds);

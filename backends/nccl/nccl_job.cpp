@@ -8,6 +8,10 @@ namespace {
 
 /// For the store's answers when a failure is published: the job is ending, nobody waits for long.
 constexpr Seconds kStoreTimeout{5};
+/// For the watchdogs' last look at what the GPU has finished.
+constexpr Seconds kLastLook{5};
+/// How long a rank that waits for its GPU, and for no collective, goes on after a failure.
+constexpr Seconds kLastWait{0.5};
 /// A rank in shutdown lets those that wait in a collective time out first: their error says more.
 constexpr Seconds kShutdownExtra{1};
 
@@ -40,6 +44,7 @@ Failure NcclJob::fail(const Failure& failure) {
 void NcclJob::stop(const Failure& failure) {
   if (!failure_->set(failure)) return;
   const std::lock_guard lock(mutex);
+  failed_at_ = std::chrono::steady_clock::now();
   changed.notify_all();
 }
 
@@ -68,6 +73,28 @@ void NcclJob::throw_if_failed() {
   if (!failure) return;
   const std::lock_guard lock(mutex);
   throw error_for(*failure, env_.rank, host_record_);
+}
+
+void NcclJob::watchdog_begins() {
+  const std::lock_guard lock(mutex);
+  ++watchdogs_;
+}
+
+void NcclJob::watchdog_ends(const std::optional<CollectiveRecord>& unfinished) {
+  const std::lock_guard lock(mutex);
+  --watchdogs_;
+  if (unfinished && !unfinished_) unfinished_ = unfinished;
+  changed.notify_all();
+}
+
+void NcclJob::check_device_wait() {
+  if (!failed()) return;
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, kLastLook, [&] { return watchdogs_ == 0; });
+  const Failure failure = *failure_->get();
+  if (unfinished_) throw error_for(failure, env_.rank, *unfinished_);
+  const auto since = std::chrono::steady_clock::now() - failed_at_;
+  if (since > kLastWait) throw error_for(failure, env_.rank, host_record_);
 }
 
 void NcclJob::shutdown(const CollectiveRecord& record) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -38,9 +39,18 @@ class NcclJob {
   bool wait_for_failure(Seconds timeout);
   void wait_for_failure();
 
-  /// The collective that the host is at: what an error in a wait for the GPU names.
+  /// The collective that the host is at.
   void host_is_at(const CollectiveRecord& record);
   void throw_if_failed();
+
+  /// A group's watchdog begins, and ends. After a failure it says at its end which collective, the
+  /// first of its group, the GPU has not finished.
+  void watchdog_begins();
+  void watchdog_ends(const std::optional<CollectiveRecord>& unfinished);
+  /// What a wait for the GPU asks over and over: throws where a collective in the streams has
+  /// failed, so that the wait is in vain. Where none has, the GPU gets to the end by itself, and
+  /// the rank's next collective says more than this wait could; but not for long.
+  void check_device_wait();
 
   /// Announces this rank's end and waits for the others'; `record` is named in errors.
   void shutdown(const CollectiveRecord& record);
@@ -56,8 +66,13 @@ class NcclJob {
   const std::shared_ptr<Store> store_;
   const Seconds timeout_;
   const std::shared_ptr<GroupFailure> failure_ = std::make_shared<GroupFailure>();
-  bool all_ended_ = false;        // guarded by mutex
-  CollectiveRecord host_record_;  // guarded by mutex
+  // Guarded by mutex.
+  bool all_ended_ = false;
+  CollectiveRecord host_record_;
+  int watchdogs_ = 0;  // that have not ended
+  std::optional<CollectiveRecord> unfinished_;
+  std::chrono::steady_clock::time_point failed_at_;
+
   std::unique_ptr<EndWatcher> end_watcher_;
 };
 

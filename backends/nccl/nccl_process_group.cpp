@@ -89,6 +89,7 @@ class NcclProcessGroup::Impl {
   void compare_signature(const CollectiveRecord& record);
   void register_buffer(const Tensor& tensor);
 
+  void note_progress();
   void look_at_works(std::unique_lock<std::mutex>& lock);
   void look_at_nccl();
   std::deque<std::shared_ptr<NcclWork>> end_works();
@@ -150,15 +151,15 @@ NcclProcessGroup::Impl::Impl(Clock& clock, const RankEnvironment& environment,
     throw;
   }
   job_->watch_for_end();
-  const NcclUniqueId id = rendezvous.exchange_id(api);
   connect([&](const std::function<void()>& check) {
+    const NcclUniqueId id = rendezvous.exchange_id(api, check);
     return std::make_unique<NcclCommunicator>(
         api, id,
         NcclCommunicator::Options{env_.rank, env_.world_size, options_.name,
                                   rendezvous.time_left()},
         check);
   });
-  device_.set_interruption([this] { job_->throw_if_failed(); });
+  device_.set_interruption([this] { job_->check_device_wait(); });
 }
 
 NcclProcessGroup::Impl::Impl(Impl& parent, const RankEnvironment& environment,
@@ -176,7 +177,8 @@ NcclProcessGroup::Impl::Impl(Impl& parent, const RankEnvironment& environment,
       parent.wait_until_idle();  // NCCL wants nothing under way on the parent
       return std::make_unique<NcclCommunicator>(*parent.communicator_, chosen, check);
     }
-    return std::make_unique<NcclCommunicator>(api, rendezvous.exchange_id(api), chosen, check);
+    return std::make_unique<NcclCommunicator>(api, rendezvous.exchange_id(api, check), chosen,
+                                              check);
   });
 }
 
@@ -322,24 +324,32 @@ void NcclProcessGroup::Impl::watch() {
       lock.lock();
     }
   }
+  std::deque<std::shared_ptr<NcclWork>> ended;
+  if (job_->failed()) {
+    try {
+      note_progress();  // what the GPU has finished has not failed
+    } catch (const Error&) {
+      // The GPU is lost; then all of them have.
+    }
+    ended = end_works();
+  }
+  lock.unlock();
+  job_->watchdog_ends(ended.empty() ? std::nullopt : std::optional(ended.front()->record()));
   if (job_->failed()) {
     // The ranks' threads know already (GroupFailure). Kernels that wait for others end with the
     // communicator, and with them whatever in this process waits for the GPU.
-    lock.unlock();
-    const auto ended = end_works();
     communicator_->abort();
     // Only now does nothing write to their memory any more.
     for (const auto& work : ended) work->release_tensors();
-    lock.lock();
   }
+  lock.lock();
   watch_ended_ = true;
   job_->changed.notify_all();
 }
 
-/// Enters what has happened into the flight recorder, and ends a collective that takes too long.
-void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
+/// Enters what has happened into the flight recorder. With the job's mutex.
+void NcclProcessGroup::Impl::note_progress() {
   CudaApi& cuda = device_.api();
-  std::shared_ptr<NcclWork> next;  // at the head after others have ended
   while (!pending_.empty()) {
     NcclWork& work = *pending_.front();
     const CollectiveRecord& record = work.record();
@@ -348,29 +358,27 @@ void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
       const Seconds begin = std::max(timeline_->time_of(work.begin()), record.issued);
       recorder_->start(record.group, record.sequence, begin);
     }
-    if (!head_started_ || !cuda.is_done(work.end().get())) break;
+    if (!head_started_ || !cuda.is_done(work.end().get())) return;
     recorder_->complete(record.group, record.sequence, timeline_->time_of(work.end()));
     work.complete();
     pending_.pop_front();
     head_started_ = false;
     head_since_ = clock_.now();
-    next = pending_.empty() ? nullptr : pending_.front();
     job_->changed.notify_all();
   }
-  if (next) {
-    lock.unlock();
-    job_->host_is_at(next->record());
-    lock.lock();
-  }
+}
+
+/// Ends a collective that takes too long.
+void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
+  note_progress();
   if (pending_.empty()) return;
-  if (clock_.now() - std::max(head_since_, pending_.front()->record().issued) <= options_.timeout) {
-    return;
-  }
-  const std::shared_ptr<NcclWork> late = pending_.front();
-  const std::string cause = describe_timeout(late->record(), head_started_);
+  const std::shared_ptr<NcclWork> head = pending_.front();
+  const bool is_late =
+      clock_.now() - std::max(head_since_, head->record().issued) > options_.timeout;
+  const std::string cause = is_late ? describe_timeout(head->record(), head_started_) : "";
   lock.unlock();
-  job_->host_is_at(late->record());
-  job_->fail({job_->rank(), ErrorCode::kTimeout, cause, {}});
+  job_->host_is_at(head->record());
+  if (is_late) job_->fail({job_->rank(), ErrorCode::kTimeout, cause, {}});
   lock.lock();
 }
 
@@ -398,9 +406,8 @@ void NcclProcessGroup::Impl::look_at_nccl() {
   job_->fail({job_->rank(), ErrorCode::kInternal, what, {}});
 }
 
-/// The works that have not ended fail with the job.
+/// The works that have not ended fail with the job. With the job's mutex.
 std::deque<std::shared_ptr<NcclWork>> NcclProcessGroup::Impl::end_works() {
-  const std::lock_guard lock(job_->mutex);
   const Failure failure = *job_->failure()->get();
   for (const auto& work : pending_) {
     const CollectiveRecord& record = work->record();
@@ -482,6 +489,7 @@ NcclProcessGroup::NcclProcessGroup(
     const std::function<std::shared_ptr<Impl>(std::shared_ptr<FlightRecorder>)>& make_impl)
     : ProcessGroup(environment.rank, environment.world_size, name, clock, recorder),
       impl_(make_impl(recorder)) {
+  impl_->job_->watchdog_begins();
   impl_->watchdog_ = std::thread([impl = impl_] { impl->watch(); });
 }
 

@@ -75,7 +75,20 @@ void NcclRendezvous::check_alike(int nccl_version, const std::string& pci_id) {
   }
 }
 
-NcclUniqueId NcclRendezvous::exchange_id(NcclApi& api) {
+std::string NcclRendezvous::wait_for(const std::string& key, const std::function<void()>& check) {
+  constexpr Seconds kLook{0.1};
+  while (true) {
+    check();
+    const Seconds left = time_left();
+    try {
+      return store_.get(key, std::min(kLook, left));
+    } catch (const StoreTimeout&) {
+      if (left <= kLook) throw;
+    }
+  }
+}
+
+NcclUniqueId NcclRendezvous::exchange_id(NcclApi& api, const std::function<void()>& check) {
   constexpr const char* kKey = "nccl_id";
   NcclUniqueId id;
   if (environment_.rank == 0) {
@@ -89,7 +102,7 @@ NcclUniqueId NcclRendezvous::exchange_id(NcclApi& api) {
     store_.set(kKey, {id.bytes.data(), id.bytes.size()}, time_left());
     return id;
   }
-  const std::string bytes = store_.get(kKey, time_left());
+  const std::string bytes = wait_for(kKey, check);
   if (bytes.size() != id.bytes.size()) {
     throw Error(ErrorCode::kInternal, "rank 0 published an id of NCCL's that is cut off");
   }

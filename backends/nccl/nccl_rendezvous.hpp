@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,12 +20,14 @@ class NcclRendezvous {
   void join();
   /// Throws Error(kUsage) where ranks have different versions of NCCL or two have one GPU.
   void check_alike(int nccl_version, const std::string& pci_id);
-  /// The id that rank 0 makes, on every rank.
-  NcclUniqueId exchange_id(NcclApi& api);
+  /// The id that rank 0 makes, on every rank. While a rank waits for it, it calls `check`, which
+  /// throws when the wait is in vain.
+  NcclUniqueId exchange_id(NcclApi& api, const std::function<void()>& check);
 
   Seconds time_left() const;
 
  private:
+  std::string wait_for(const std::string& key, const std::function<void()>& check);
   /// Claims `key` for `mine`; what the first to claim it said.
   std::string first_claim(const std::string& key, const std::string& mine);
 

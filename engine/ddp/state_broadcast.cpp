@@ -13,18 +13,20 @@ constexpr std::size_t kBroadcastsUnderWay = 2;
 /// One broadcast: the packed tensors while they travel.
 struct Package {
   std::vector<Tensor> tensors;
+  std::vector<Tensor> places;  // of each in `flat`
   Tensor flat;
   WorkPtr work;
 
+  void copy_in() {
+    std::vector<TensorPair> pairs;
+    for (std::size_t i = 0; i < tensors.size(); ++i) pairs.push_back({&places[i], &tensors[i]});
+    flat.device().copy_many(pairs);
+  }
   void unpack() {
     work->wait();
-    std::int64_t offset = 0;
-    for (Tensor& tensor : tensors) {
-      if (tensor.numel() != 0) {
-        tensor.device().copy(tensor, flat.slice(offset, tensor.shape()));
-      }
-      offset += tensor.numel();
-    }
+    std::vector<TensorPair> pairs;
+    for (std::size_t i = 0; i < tensors.size(); ++i) pairs.push_back({&tensors[i], &places[i]});
+    flat.device().copy_many(pairs);
   }
 };
 
@@ -39,10 +41,10 @@ Package pack(const std::vector<Tensor>& tensors, const std::vector<std::size_t>&
   package.flat = Tensor::empty({elements}, first.dtype(), first.device());
   std::int64_t offset = 0;
   for (const Tensor& tensor : package.tensors) {
-    Tensor place = package.flat.slice(offset, tensor.shape());
-    tensor.device().copy(place, tensor);
+    package.places.push_back(package.flat.slice(offset, tensor.shape()));
     offset += tensor.numel();
   }
+  package.copy_in();
   return package;
 }
 

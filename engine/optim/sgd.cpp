@@ -31,6 +31,7 @@ Sgd::Sgd(std::vector<ParameterGroup> groups) : Optimizer(base_groups(groups)) {
 }
 
 void Sgd::step() {
+  std::vector<SgdUpdate> updates;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const SgdOptions& options = options_[g];
     for (std::size_t i = 0; i < groups_[g].parameters.size(); ++i) {
@@ -39,16 +40,19 @@ void Sgd::step() {
       Tensor& buffer = momentum_buffers_[g][i];
       const bool first = !buffer.defined();
       if (first && options.momentum != 0) buffer = parameter.data.empty_like();
-      parameter.data.device().sgd_step(parameter.data, parameter.grad, buffer,
-                                       {.lr = groups_[g].lr,
-                                        .momentum = options.momentum,
-                                        .dampening = options.dampening,
-                                        .weight_decay = options.weight_decay,
-                                        .nesterov = options.nesterov,
-                                        .maximize = options.maximize,
-                                        .first = first});
+      updates.push_back({&parameter.data,
+                         &parameter.grad,
+                         &buffer,
+                         {.lr = groups_[g].lr,
+                          .momentum = options.momentum,
+                          .dampening = options.dampening,
+                          .weight_decay = options.weight_decay,
+                          .nesterov = options.nesterov,
+                          .maximize = options.maximize,
+                          .first = first}});
     }
   }
+  if (!updates.empty()) updates.front().param->device().sgd_many(updates);
 }
 
 }  // namespace gradsync

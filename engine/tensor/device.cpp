@@ -73,6 +73,10 @@ void Device::adamw_many(std::span<const AdamWUpdate> updates) {
   }
 }
 
+void Device::sgd_many(std::span<const SgdUpdate> updates) {
+  for (const SgdUpdate& u : updates) sgd_step(*u.param, *u.grad, *u.momentum_buffer, u.step);
+}
+
 void Device::fill_signed_powers(Tensor& dst, std::uint32_t key, double factor) {
   if (dst.is_meta()) return;
   std::vector<float> values(static_cast<std::size_t>(dst.numel()));

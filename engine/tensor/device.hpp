@@ -43,6 +43,7 @@ struct AdamWStep {
   double weight_decay;
   bool maximize;
   std::int64_t step;  ///< 1 for the first update of this parameter
+  bool operator==(const AdamWStep&) const = default;
 };
 
 /// One SGD step on one parameter (torch/optim/sgd.py).
@@ -54,6 +55,7 @@ struct SgdStep {
   bool nesterov;
   bool maximize;
   bool first;  ///< the momentum buffer is undefined before: it takes a copy of the gradient
+  bool operator==(const SgdStep&) const = default;
 };
 
 /// One of many copies in a call.
@@ -70,6 +72,14 @@ struct AdamWUpdate {
   Tensor* exp_avg_sq;
   Tensor* max_exp_avg_sq;
   AdamWStep step;
+};
+
+/// One of many SGD steps in a call, as of `Device::sgd_step`.
+struct SgdUpdate {
+  Tensor* param;
+  const Tensor* grad;
+  Tensor* momentum_buffer;
+  SgdStep step;
 };
 
 /// The third seam: memory and the element-wise operations that the engine itself needs. The reducer
@@ -122,6 +132,7 @@ class Device {
   /// norms[i] of tensors[i].
   virtual void norm_many(std::span<double> norms, std::span<const Tensor> tensors, double p);
   virtual void adamw_many(std::span<const AdamWUpdate> updates);
+  virtual void sgd_many(std::span<const SgdUpdate> updates);
   /// True where work had better be saved up for such a call.
   virtual bool prefers_batches() const noexcept { return false; }
 

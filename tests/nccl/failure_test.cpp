@@ -177,6 +177,21 @@ TEST_CASE("nccl: abort ends collectives in flight at once, on every rank") {
   CHECK(end_of(errors[1]).code == ErrorCode::kMisuse);
 }
 
+TEST_CASE("nccl: a failure elsewhere shows in the next collective, not in the GPU's own work") {
+  CudaJob job(2);
+  std::vector<float> read;
+  const auto errors = job.run_on({0, 1}, [&](CudaRank& rank) {
+    sum_of_ones(rank, 0);
+    if (rank.group->rank() == 1) throw Error(ErrorCode::kInternal, "gone");
+    CHECK_THROWS_WITH(rank.group->stall(), contains("rank 1 left the job"));
+    read = values_of<float>(on_device<float>(rank, {5}));
+    sum_of_ones(rank, 9);
+  });
+  CHECK(read == std::vector<float>{5});
+  CHECK(end_of(errors[0]).code == ErrorCode::kRankDied);
+  CHECK_THAT(end_of(errors[0]).what, contains("step 9"));
+}
+
 TEST_CASE("nccl: a rank that leaves without finishing has died, for the others") {
   CudaJob job(2);
   const auto errors = job.run_on({0, 1}, [&](CudaRank& rank) {

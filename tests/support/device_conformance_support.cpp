@@ -184,6 +184,19 @@ void check_many(Device& device) {
     }
     d.adamw_many(updates);
   });
+  check_same(device, "sgd_many", given, [](Device& d, Tensors& t) {
+    Tensor none;
+    std::vector<SgdUpdate> updates;
+    for (std::size_t i = 0; i + 10 < t.size(); i += 15) {
+      if (t[i].dtype() != t[i + 10].dtype()) continue;
+      const bool first = i < 45;
+      updates.push_back({&t[i],
+                         &t[i + 5],
+                         i % 2 == 0 ? &t[i + 10] : &none,
+                         {0.1, i % 2 == 0 ? 0.9 : 0, 0, 0.01, false, false, first}});
+    }
+    d.sgd_many(updates);
+  });
 }
 
 void check_norms(Device& device, DType dtype) {

@@ -73,10 +73,13 @@ struct SgdScalars {
 };
 
 template <typename T>
-__global__ void sgd_kernel(T* param, const T* grad, T* momentum_buffer, std::int64_t count,
-                           SgdScalars<MathType<T>> s) {
+__global__ void sgd_kernel(Batch<SgdItem> batch, SgdScalars<MathType<T>> s) {
   using Math = MathType<T>;
-  for (std::int64_t i = first_element(); i < count; i += element_step()) {
+  const SgdItem& item = batch.items[blockIdx.y];
+  T* const param = static_cast<T*>(item.param);
+  const T* const grad = static_cast<const T*>(item.grad);
+  T* const momentum_buffer = static_cast<T*>(item.momentum_buffer);
+  for (std::int64_t i = first_element(); i < item.count; i += element_step()) {
     const Math p = widen(param[i]);
     Math g = widen(grad[i]) * s.sign;
     if (s.decays) g = std::fma(p, s.weight_decay, g);
@@ -175,14 +178,14 @@ void adamw_many(CudaStream stream, std::span<const AdamWItem> items, DType dtype
   });
 }
 
-void sgd(CudaStream stream, void* param, const void* grad, void* momentum_buffer, DType dtype,
-         std::int64_t count, const SgdStep& step) {
-  if (count == 0) return;
+void sgd_many(CudaStream stream, std::span<const SgdItem> items, DType dtype, const SgdStep& step) {
   with_floating_type(dtype, "sgd_step", [&](auto tag) {
     using T = decltype(tag);
-    launch(sgd_kernel<T>, blocks_for(count), stream, static_cast<T*>(param),
-           static_cast<const T*>(grad), static_cast<T*>(momentum_buffer), count,
-           SgdScalars<MathType<T>>(step));
+    const SgdScalars<MathType<T>> scalars(step);
+    for_each_batch(items, [&](const Batch<SgdItem>& batch, unsigned tensors, std::int64_t longest) {
+      launch(sgd_kernel<T>, dim3(blocks_for(longest, kMostBlocksOfItem), tensors), stream, batch,
+             scalars);
+    });
   });
 }
 
