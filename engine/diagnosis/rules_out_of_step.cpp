@@ -250,7 +250,12 @@ class OutOfStep {
       diagnosis_.verdict = "deadlock";
       if (frontier) diagnosis_.first_symptom = gradsync::diagnosis::describe(*frontier);
     }
-    if (mismatch_.tie()) note_tie(diagnosis_);
+    if (mismatch_.tie()) {
+      note_tie(diagnosis_);
+    } else if (mismatch_.groups[0].ranks.size() * 2 <= digest_.ranks.size()) {
+      diagnosis_.confidence = "likely";
+      diagnosis_.notes.push_back("ranks that have not come to it could turn the majority");
+    }
   }
 
   const Digest& digest_;
