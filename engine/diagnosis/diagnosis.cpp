@@ -31,6 +31,7 @@ constexpr Rule kRules[] = {
     find_cycle,
     find_left_loop,
     find_slow_section,
+    find_stopped,
     find_stalled,
     find_late_rank,
     find_network,

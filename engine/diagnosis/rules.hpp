@@ -40,6 +40,7 @@ std::optional<Diagnosis> find_error(const Digest& digest);      ///< error, K06
 std::optional<Diagnosis> find_cycle(const Digest& digest);         ///< group_cycle, K17
 std::optional<Diagnosis> find_left_loop(const Digest& digest);     ///< left_loop, K07
 std::optional<Diagnosis> find_slow_section(const Digest& digest);  ///< slow_section, K14
+std::optional<Diagnosis> find_stopped(const Digest& digest);       ///< stalled_rank, K16
 std::optional<Diagnosis> find_stalled(const Digest& digest);       ///< stalled_*, K16 and K19
 std::optional<Diagnosis> find_late_rank(const Digest& digest);     ///< late_rank, K14
 std::optional<Diagnosis> find_network(const Digest& digest);       ///< network, K16

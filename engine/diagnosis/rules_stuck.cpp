@@ -241,6 +241,40 @@ std::optional<Diagnosis> find_left_behind(const Digest& digest, const Frontier& 
 
 }  // namespace
 
+std::optional<Diagnosis> find_stopped(const Digest& digest) {
+  constexpr int kSignalled = 128;  // a shell's convention for "ended by a signal"
+  std::vector<int> stopped;
+  bool others_reacted = false;
+  for (const RankView& view : digest.ranks) {
+    if (view.standing != Standing::kBlocked) continue;
+    const RankReport& report = *view.report;
+    if (report.exit_signal || report.exit_code.value_or(0) > kSignalled) {
+      stopped.push_back(view.rank);
+    } else {
+      others_reacted = others_reacted || report.exit_code.has_value();
+    }
+  }
+  if (stopped.empty() || !others_reacted) return std::nullopt;
+  const RankView& first = digest.ranks[static_cast<std::size_t>(stopped.front())];
+  if (first.pending == nullptr) return std::nullopt;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "deadlock";
+  diagnosis.kind = "stalled_rank";
+  diagnosis.catalog = "K16";
+  diagnosis.ranks = stopped;
+  place(diagnosis, *first.pending);
+  diagnosis.because = fmt::format(
+      "{} {} in {} and did not react when the wait of another rank failed: its process had to be "
+      "ended by a signal, where the others ended by themselves",
+      rank_list(stopped), verb(stopped, "stands", "stand"), describe_collective(*first.pending));
+  diagnosis.first_cause = diagnosis.because;
+  if (const auto frontier = find_frontier(digest)) {
+    diagnosis.first_symptom = describe(*frontier);
+  }
+  diagnosis.fix = "look at that rank's process (is it stopped?) and its host";
+  return diagnosis;
+}
+
 std::optional<Diagnosis> find_stalled(const Digest& digest) {
   const auto frontier = find_frontier(digest);
   if (!frontier) return std::nullopt;

@@ -72,11 +72,6 @@ std::string place(const FaultInjector::Position& position, Phase phase) {
 
 }  // namespace
 
-bool matches(const std::string& pattern, const std::string& name) {
-  if (!pattern.ends_with('*')) return pattern == name;
-  return name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
-}
-
 FaultInjector::FaultInjector(const std::vector<FaultSpec>& faults, Rank rank)
     : rank_(std::move(rank)), armed_(std::make_shared<std::vector<std::string>>()) {
   for (const FaultSpec& fault : faults) {

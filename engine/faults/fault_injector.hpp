@@ -98,7 +98,4 @@ class FaultInjector {
   std::shared_ptr<std::vector<std::string>> armed_;  // shared with the hooks on parameters
 };
 
-/// Whether a name is meant by a pattern, a name or the beginning of one with "*" behind it.
-bool matches(const std::string& pattern, const std::string& name);
-
 }  // namespace gradsync

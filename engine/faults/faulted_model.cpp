@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/core/error.hpp"
+#include "engine/core/name_pattern.hpp"
 #include "engine/faults/fault_injector.hpp"
 
 namespace gradsync {

@@ -1,8 +1,13 @@
 #include "engine/train/factories.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.hpp"
+#include "engine/core/name_pattern.hpp"
 #include "engine/ddp/comm_hooks.hpp"
 #include "engine/models/replay.hpp"
 #include "engine/models/transformer.hpp"
@@ -119,8 +124,43 @@ std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inp
   return std::make_unique<TransformerModel>(options, scenario.seed, device);
 }
 
+namespace {
+
+/// One group for each of the scenario's, behind that of all other parameters, if there are any:
+/// `options`, with the group's own learning rate and weight decay. Throws ConfigError for a pattern
+/// that means no parameter.
+template <typename ParameterGroup, typename Options>
+std::vector<ParameterGroup> parameter_groups(const OptimizerSpec& spec, const Options& options,
+                                             const std::vector<ParameterPtr>& parameters) {
+  ParameterGroup rest{parameters, options};
+  std::vector<ParameterGroup> groups;
+  for (std::size_t i = 0; i < spec.param_groups.size(); ++i) {
+    const ParamGroupSpec& described = spec.param_groups[i];
+    ParameterGroup& group = groups.emplace_back();
+    group.options = options;
+    group.options.lr = described.lr.value_or(options.lr);
+    group.options.weight_decay = described.weight_decay.value_or(options.weight_decay);
+    const auto is_meant = [&](const ParameterPtr& parameter) {
+      return std::ranges::any_of(described.params, [&](const std::string& pattern) {
+        return matches(pattern, parameter->name());
+      });
+    };
+    std::ranges::copy_if(parameters, std::back_inserter(group.parameters), is_meant);
+    if (group.parameters.empty()) {
+      throw ConfigError({"", fmt::format("/optimizer/param_groups/{}/params", i),
+                         "names of parameters", "patterns that mean none of the model",
+                         "`gradsync run` lists the buckets' parameters in result.json"});
+    }
+    std::erase_if(rest.parameters, is_meant);
+  }
+  if (!rest.parameters.empty()) groups.insert(groups.begin(), std::move(rest));
+  return groups;
+}
+
+}  // namespace
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
-                                          std::vector<ParameterPtr> parameters) {
+                                          const std::vector<ParameterPtr>& parameters) {
   if (spec.kind == OptimizerSpec::Kind::kSgd) {
     SgdOptions options;
     options.lr = spec.lr;
@@ -129,7 +169,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
     options.weight_decay = spec.weight_decay;
     options.nesterov = spec.nesterov;
     options.maximize = spec.maximize;
-    return std::make_unique<Sgd>(std::move(parameters), options);
+    return std::make_unique<Sgd>(parameter_groups<Sgd::ParameterGroup>(spec, options, parameters));
   }
   AdamWOptions options;
   options.lr = spec.lr;
@@ -139,7 +179,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
   options.weight_decay = spec.weight_decay;
   options.amsgrad = spec.amsgrad;
   options.maximize = spec.maximize;
-  return std::make_unique<AdamW>(std::move(parameters), options);
+  return std::make_unique<AdamW>(
+      parameter_groups<AdamW::ParameterGroup>(spec, options, parameters));
 }
 
 }  // namespace gradsync

@@ -35,7 +35,9 @@ void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec);
 LrSchedule lr_schedule(const LrScheduleSpec& spec);
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device);
+/// Throws ConfigError for a parameter group that means no parameter, Error(kMisuse) for a parameter
+/// that two groups mean.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
-                                          std::vector<ParameterPtr> parameters);
+                                          const std::vector<ParameterPtr>& parameters);
 
 }  // namespace gradsync

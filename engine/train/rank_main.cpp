@@ -59,6 +59,9 @@ class Training {
     faults_.watch_gradients(*model_);
     register_comm_hook(*ddp_, scenario.ddp);
     optimizer_ = make_optimizer(scenario.optimizer, model_->parameters());
+    for (std::size_t group = 0; group < optimizer_->group_count(); ++group) {
+      base_rates_.push_back(optimizer_->learning_rate(group));
+    }
     lr_schedule_ = lr_schedule(scenario.optimizer.lr_schedule);
     describe_buckets();
   }
@@ -367,8 +370,10 @@ class Training {
     }
     clock_.stamp(record.clip_end);
     const FaultSpec* own_rate = faults_.find(FaultKind::kLearningRate, record.step);
-    optimizer_->set_learning_rate(scheduled_lr(
-        lr_schedule_, own_rate != nullptr ? own_rate->value : scenario_.optimizer.lr, record.step));
+    for (std::size_t group = 0; group < base_rates_.size(); ++group) {
+      const double base = own_rate != nullptr ? own_rate->value : base_rates_[group];
+      optimizer_->set_learning_rate(scheduled_lr(lr_schedule_, base, record.step), group);
+    }
     record.learning_rate = optimizer_->learning_rate();
     // On meta tensors there is nothing to update, and the optimizer's state would be nothing but
     // shapes: 150 MB of them for a thousand ranks of BERT.
@@ -440,6 +445,7 @@ class Training {
   std::optional<DistributedDataParallel> ddp_;
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_schedule_;
+  std::vector<double> base_rates_;  // by parameter group, before the schedule
   bool is_meta_ = false;
   bool left_loop_ = false;
   Batch last_batch_;             // for an evaluation

@@ -84,6 +84,14 @@ struct LrScheduleSpec {
   bool operator==(const LrScheduleSpec&) const = default;
 };
 
+/// Parameters with settings of their own, as an entry of torch.optim's param_groups.
+struct ParamGroupSpec {
+  std::vector<std::string> params;  ///< patterns of names
+  std::optional<double> lr;
+  std::optional<double> weight_decay;
+  bool operator==(const ParamGroupSpec&) const = default;
+};
+
 struct OptimizerSpec {
   enum class Kind { kAdamW, kSgd };
   Kind kind = Kind::kAdamW;
@@ -98,6 +106,7 @@ struct OptimizerSpec {
   double dampening = 0;
   bool nesterov = false;
   LrScheduleSpec lr_schedule;
+  std::vector<ParamGroupSpec> param_groups;  ///< all other parameters are a group of their own
   bool operator==(const OptimizerSpec&) const = default;
 };
 

@@ -126,6 +126,52 @@ Section join_section() {
 
 }  // namespace
 
+/// The table's functions see the last group of the scenario that they are given.
+const ParamGroupSpec& current_group(const Scenario& scenario) {
+  static const ParamGroupSpec kNone;
+  const auto& groups = scenario.optimizer.param_groups;
+  return groups.empty() ? kNone : groups.back();
+}
+ParamGroupSpec& current_group(Scenario& scenario) {
+  auto& groups = scenario.optimizer.param_groups;
+  if (groups.empty()) groups.emplace_back();
+  return groups.back();
+}
+
+#define GROUP_MEMBER(member)        \
+  [](auto& s) -> auto& {            \
+    return current_group(s).member; \
+  }
+
+Section param_groups_section() {
+  return {
+      .name = "param_groups",
+      .description =
+          "Parameters with settings of their own: a list of groups. What stands in none of them "
+          "has "
+          "the optimizer's settings.",
+      .fields =
+          {
+              field("params", GROUP_MEMBER(params), any(),
+                    "Names, with `*` for anything. Each parameter may be meant by one group only.",
+                    {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
+              field("lr", GROUP_MEMBER(lr), at_least(0),
+                    "Learning rate, before `lr_schedule`; null: that of the optimizer."),
+              field("weight_decay", GROUP_MEMBER(weight_decay), at_least(0),
+                    "Weight decay; null: that of the optimizer."),
+          },
+      .append_item = [](Scenario& s) { s.optimizer.param_groups.emplace_back(); },
+      .items =
+          [](const Scenario& s) {
+            std::vector<Scenario> items;
+            for (const ParamGroupSpec& group : s.optimizer.param_groups) {
+              items.emplace_back().optimizer.param_groups = {group};
+            }
+            return items;
+          },
+  };
+}
+
 Section optimizer_section() {
   const std::vector<std::string> adamw{"adamw"};
   const std::vector<std::string> sgd{"sgd"};
@@ -175,7 +221,7 @@ Section optimizer_section() {
               field("maximize", SCENARIO_MEMBER(optimizer.maximize), any(),
                     "Ascend in place of descend."),
           },
-      .sections = {lr_schedule_section()},
+      .sections = {lr_schedule_section(), param_groups_section()},
   };
 }
 

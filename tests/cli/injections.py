@@ -85,8 +85,7 @@ def inject(gradsync, folder, ranks, chance):
     if survivors:
         return what + f", survivors {survivors}"
     diagnosis = json.loads(output)["diagnosis"]
-    # A rank that is stopped inside a collective stands where all the others stand.
-    if diagnosis["ranks"] != [victim] and not (stop and diagnosis["kind"] == "network"):
+    if diagnosis["ranks"] != [victim]:
         return what + f", blamed {diagnosis['ranks']} ({diagnosis['kind']})"
     for rank in range(ranks):
         if rank != victim and not (out / "ranks" / f"rank-{rank}.json").exists():

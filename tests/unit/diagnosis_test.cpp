@@ -457,6 +457,26 @@ TEST_CASE("diagnosis: when all ranks are in the same collective no rank is blame
   CHECK_THAT(found->because, contains("all ranks are inside the same collective"));
 }
 
+TEST_CASE("diagnosis: a rank that had to be ended by a signal is named, not those that reacted") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 3).steps(1).blocked().fails(ErrorCode::kTimeout, "timed out", 4.5),
+      HandMadeRank(1, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 4.9),
+      HandMadeRank(2, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 4.6)};
+  reports[0].exit_code = 4;
+  reports[1].exit_code = 143;  // its launcher's SIGTERM
+  reports[2].exit_code = 6;
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "stalled_rank");
+  CHECK(found->ranks == std::vector<int>{1});
+  CHECK(found->step == 1);
+  // Where the launcher ended all of them, nobody is told apart.
+  reports[0].exit_code = reports[2].exit_code = 143;
+  CHECK(diagnose(reports, scenario)->kind == "network");
+}
+
 TEST_CASE("diagnosis: a rank that left its loop early is suspected before one that waits") {
   Scenario scenario;
   scenario.ranks = 3;

@@ -120,7 +120,9 @@ TEST_CASE("scenario: every key reaches its member") {
     "optimizer": {"kind": "adamw", "lr": 0.5, "betas": [0.25, 0.75], "eps": 0.125,
                   "weight_decay": 0.0625, "amsgrad": true, "maximize": true,
                   "lr_schedule": {"kind": "cosine", "total_steps": 20, "min_lr": 0.125,
-                                  "warmup_steps": 21, "warmup_start_factor": 0.25}},
+                                  "warmup_steps": 21, "warmup_start_factor": 0.25},
+                  "param_groups": [{"params": ["*.bias"], "weight_decay": 0},
+                                   {"params": ["head.*", "x"], "lr": 0.75}]},
     "train": {"batch_size": 11, "epochs": 12, "max_steps": 13, "accumulate_steps": 2,
               "no_sync": false, "clip_grad_norm": 14.5, "clip_norm_type": "inf",
               "error_if_nonfinite": true, "hash_every": 15, "check_hashes": true},
@@ -191,6 +193,8 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.optimizer.weight_decay = 0.0625;
   expected.optimizer.amsgrad = true;
   expected.optimizer.maximize = true;
+  expected.optimizer.param_groups = {{{"*.bias"}, std::nullopt, 0.0},
+                                     {{"head.*", "x"}, 0.75, std::nullopt}};
   expected.optimizer.lr_schedule = {LrScheduleSpec::Kind::kCosine, 1, 0.1, 20, 0.125, 21, 0.25};
   expected.train.batch_size = 11;
   expected.train.epochs = 12;
