@@ -1,6 +1,9 @@
 // What one step of a scenario asks of CUDA and NCCL, call by call, and what the host takes to ask:
 // nccl_step_calls SCENARIO [KEY=VALUE ...]. CUDA and NCCL are stand-ins that do nothing
-// (null_gpu.hpp), so no GPU is needed; the drivers' own time comes on top.
+// (null_gpu.hpp), so no GPU is needed; the drivers' own time comes on top. The time is the rank's
+// thread's own, of the processor: what else runs here does not count.
+#include <time.h>
+
 #include <chrono>
 #include <iostream>
 #include <vector>
@@ -19,11 +22,16 @@ namespace {
 using namespace gradsync;
 using bench::gpu_calls;
 using bench::GpuCalls;
-using Steady = std::chrono::steady_clock;
+
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 /// After one step.
 struct Mark {
-  Steady::time_point time;
+  double seconds;
   GpuCalls calls;
   std::size_t buckets;
 };
@@ -39,7 +47,7 @@ std::vector<Mark> run(const Scenario& scenario) {
   environment.agent_store = true;
   const JobStore job = connect_job_store(environment, scenario.timeout);
   CudaDevice device(cuda, products, 0, {});
-  CudaClock clock(device, Steady::now());
+  CudaClock clock(device, std::chrono::steady_clock::now());
   NcclProcessGroup group(environment, job, device, nccl, clock, {.timeout = scenario.timeout});
   RankReport report;
   std::vector<Mark> marks;
@@ -48,7 +56,7 @@ std::vector<Mark> run(const Scenario& scenario) {
   world.clock = &clock;
   world.device = &device;
   world.on_step = [&](const StepRecord&) {
-    marks.push_back({Steady::now(), gpu_calls, report.buckets.size()});
+    marks.push_back({thread_seconds(), gpu_calls, report.buckets.size()});
   };
   run_rank(scenario, world, report);
   return marks;
@@ -82,13 +90,12 @@ int main(int count, char** arguments) {
     const auto each = [&](std::int64_t total) {
       return static_cast<double>(total) / static_cast<double>(steps);
     };
-    const std::chrono::duration<double, std::micro> time = end.time - begin.time;
     std::cout << fmt::format(
         "a step ({} of them): {:g} kernels, {:g} products, {:g} memcpys, {:g} memsets, {:g} NCCL "
         "collectives ({} buckets), {:g} event records, {:g} stream waits; {:.0f} us of the host\n",
         steps, each(calls.kernels), each(calls.products), each(calls.copies), each(calls.clears),
         each(calls.collectives), end.buckets, each(calls.records), each(calls.waits),
-        time.count() / static_cast<double>(steps));
+        (end.seconds - begin.seconds) * 1e6 / static_cast<double>(steps));
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;
