@@ -14,7 +14,7 @@ namespace {
 /// Calls `visit` for each steady step of each rank.
 template <typename Visit>
 void for_each_steady_step(const RunOutcome& outcome, const RunResult& result, Visit visit) {
-  const std::int64_t first = result.steps_completed > 1 ? 1 : 0;
+  const std::int64_t first = first_steady_step(result.steps_completed);
   for (const RankReport& report : outcome.reports) {
     for (const StepRecord& step : report.steps) {
       if (step.step >= first && step.step < result.steps_completed) visit(step);
@@ -59,9 +59,11 @@ PointResult summarize(const Scenario& scenario, const RunOutcome& outcome,
   summarize_steps(point, outcome, result);
   point.buckets = static_cast<std::int64_t>(result.ddp.buckets.size());
   for (const BucketSummary& bucket : result.ddp.buckets) point.bucket_bytes += bucket.bytes;
-  if (scenario.backend == "sim" && point.buckets > 0) {
-    point.bottleneck = describe(
-        find_bottleneck(scenario.cluster, scenario.ranks, point.bucket_bytes / point.buckets));
+  point.bottleneck = describe_busiest(result.network);
+  // A closed form has no loads.
+  if (point.bottleneck.empty() && scenario.backend == "sim" && point.buckets > 0) {
+    point.bottleneck = "estimate: " + describe(find_bottleneck(scenario.cluster, scenario.ranks,
+                                                               point.bucket_bytes / point.buckets));
   }
   for (const RankReport& report : outcome.reports) {
     if (report.error.empty()) continue;

@@ -31,8 +31,9 @@ struct PointResult {
   double communication = 0;
   std::int64_t buckets = 0;
   Bytes bucket_bytes = 0;  ///< of all buckets
-  std::string
-      bottleneck;     ///< which link sets the pace of an all-reduce of the mean bucket, and why
+  /// The busiest link of the simulated network and how busy it is; of a closed form an estimate of
+  /// which link sets the pace of an all-reduce of the mean bucket, and says so.
+  std::string bottleneck;
   std::string error;  ///< what ended the run, where it did not complete
 };
 

@@ -10,6 +10,8 @@
 
 namespace gradsync {
 
+class SimClock;
+
 /// One collective as one rank issued it.
 struct Operation {
   int rank = 0;
@@ -17,6 +19,8 @@ struct Operation {
   Tensor input;   ///< all-gather: this rank's slice; otherwise undefined
   Tensor output;  ///< undefined for a barrier
   bool done = false;
+  /// Of the rank, which has to know what it has under way; null where nobody does.
+  SimClock* clock = nullptr;
 };
 using OperationPtr = std::shared_ptr<Operation>;
 

@@ -9,11 +9,11 @@ namespace gradsync {
 /// times the segments of a chunk.
 ///
 /// When all ranks have joined, each hop carries `steps` * `step_bytes` bytes at once, and ends
-/// `steps` latencies of the hop after its last byte has left: steps * (a + step_bytes / b) on a free
-/// hop, what MessageRing takes. The slowest hop ends the
-/// collective, for all ranks at the same instant. Under contention the bytes share cables as those
-/// of the messages do; what is lost is that a fast hop would wait for a slow one step by step, and
-/// that a rank that is late only stops its neighbours once they need its data.
+/// `steps` latencies of the hop after its last byte has left: steps * (a + step_bytes / b) on a
+/// free hop, what MessageRing takes. The slowest hop ends the collective, for all ranks at the same
+/// instant. Under contention the bytes share cables as those of the messages do; what is lost is
+/// that a fast hop would wait for a slow one step by step, and that a rank that is late only stops
+/// its neighbours once they need its data.
 class FlowRing : public Collective {
  protected:
   /// `direction` +1 or -1: rank r sends to r + direction.

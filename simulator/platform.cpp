@@ -27,8 +27,10 @@ std::vector<To> converted(const std::vector<From>& values) {
 
 }  // namespace
 
-Platform::Platform(SimEngine& engine, const ClusterSpec& cluster, int ranks)
+Platform::Platform(SimEngine& engine, const ClusterSpec& cluster, int ranks,
+                   const std::vector<TrafficFlow>& traffic)
     : cluster_(cluster), ranks_(ranks) {
+  for (const TrafficFlow& flow : traffic) traffic_.push_back({.flow = flow});
   if (!cluster.platform_file.empty()) {
     load_file(engine);
     return;
@@ -67,6 +69,15 @@ void Platform::load_file(SimEngine& engine) {
   }
   inside_.assign(hosts.begin(), hosts.begin() + ranks_);
   ports_ = inside_;
+  for (Traffic& traffic : traffic_) {
+    if (traffic.flow.rate.value > 0) {
+      throw ConfigError(
+          {"", "/imperfections/traffic", "traffic without a rate", "a rate",
+           "on a platform from a file a flow takes its share; give it on and period"});
+    }
+    traffic.from = inside_.at(static_cast<std::size_t>(traffic.flow.from));
+    traffic.to = inside_.at(static_cast<std::size_t>(traffic.flow.to));
+  }
 }
 
 std::int64_t Platform::last_rank(std::int64_t node) const {
@@ -199,6 +210,7 @@ void Platform::add_port(NetZone* zone, std::int64_t rank, bool with_adapter) {
         adapters_.push_back(
             add_cable(zone, fmt::format("nic-{}-{}", node, i), cluster_.inter_node));
       }
+      add_traffic(zone, node, {simgrid_compat::up(adapters_.front())});
     }
     const std::int64_t adapter = place * cluster_.nics_per_node / cluster_.gpus_per_node;
     links.push_back(simgrid_compat::up(adapters_[static_cast<std::size_t>(adapter)]));
@@ -207,12 +219,33 @@ void Platform::add_port(NetZone* zone, std::int64_t rank, bool with_adapter) {
   simgrid_compat::plug(zone, ports_.back(), links);
 }
 
+void Platform::add_traffic(NetZone* zone, std::int64_t node, const Links& links) {
+  for (std::size_t i = 0; i < traffic_.size(); ++i) {
+    Traffic& traffic = traffic_[i];
+    const std::string name = fmt::format("traffic-{}", i);
+    if (traffic.flow.from == node) {
+      Links way;
+      if (traffic.flow.rate.value > 0) {
+        way.emplace_back(simgrid_compat::add_shared_link(zone, name, traffic.flow.rate.value));
+      }
+      way.insert(way.end(), links.begin(), links.end());
+      traffic.from = simgrid_compat::add_host(zone, name + "-from", kHostSpeed);
+      simgrid_compat::plug(zone, traffic.from, way);
+    }
+    if (traffic.flow.to == node) {
+      traffic.to = simgrid_compat::add_host(zone, name + "-to", kHostSpeed);
+      simgrid_compat::plug(zone, traffic.to, links);
+    }
+  }
+}
+
 Platform::Zone Platform::add_ports(SimEngine& engine, NetZone* parent, std::int64_t node) {
   const Zone zone =
       simgrid_compat::add_star(engine.simgrid(), parent, fmt::format("ports-{}", node));
   for (std::int64_t rank = node * cluster_.gpus_per_node; rank < last_rank(node); ++rank) {
     add_port(zone.zone, rank, false);
   }
+  add_traffic(zone.zone, node, {});
   zone.zone->seal();
   return zone;
 }
@@ -282,6 +315,11 @@ std::vector<Platform::Link*> Platform::route(int from, int to) const {
   const auto [source, target] = ends(from, to);
   source->route_to(target, links, &unused);
   return links;
+}
+
+void Platform::add_latency(const Link* link, Seconds more) {
+  // The links that SimGrid makes for a fabric are inter_node cables.
+  latencies_.try_emplace(link, cluster_.inter_node.latency).first->second += more;
 }
 
 Seconds Platform::latency(int from, int to) const {

@@ -5,6 +5,7 @@
 
 #include "engine/train/scenario.hpp"
 #include "simulator/sim_engine.hpp"
+#include "simulator/traffic.hpp"
 
 namespace gradsync {
 
@@ -33,8 +34,10 @@ class Platform {
   using Host = simgrid_compat::s4u::Host;
   using Link = simgrid_compat::s4u::Link;
 
-  /// Builds it in `engine`, before the first actor. As `check_cluster`.
-  Platform(SimEngine& engine, const ClusterSpec& cluster, int ranks);
+  /// Builds it in `engine`, before the first actor. As `check_cluster`; throws ConfigError for a
+  /// rate of traffic on a platform from a file.
+  Platform(SimEngine& engine, const ClusterSpec& cluster, int ranks,
+           const std::vector<TrafficFlow>& traffic = {});
 
   int ranks() const noexcept { return static_cast<int>(ranks_); }
   /// Where the rank's actor runs.
@@ -47,6 +50,18 @@ class Platform {
   /// Of the way from one rank to another, with the software's part: the time that a message of no
   /// bytes takes.
   Seconds latency(int from, int to) const;
+  /// What passes this link takes so much longer. Before a latency has been asked for.
+  void add_latency(const Link* link, Seconds more);
+  /// Traffic of others enters and leaves a node at its first adapter, or, where the fabric ends at
+  /// the node itself, there; it does not pass the GPUs' cables. Each flow has hosts of its own, of
+  /// which the first has a link of the flow's rate: SimGrid 3.32 does not heed a rate of such
+  /// flows.
+  struct Traffic {
+    TrafficFlow flow;
+    Host* from = nullptr;
+    Host* to = nullptr;
+  };
+  const std::vector<Traffic>& traffic() const noexcept { return traffic_; }
 
  private:
   using Zone = simgrid_compat::Zone;
@@ -63,6 +78,7 @@ class Platform {
   void build_leaves(SimEngine& engine, NetZone* top);
   Zone add_ports(SimEngine& engine, NetZone* parent, std::int64_t node);
   void add_port(NetZone* zone, std::int64_t rank, bool with_adapter);
+  void add_traffic(NetZone* zone, std::int64_t node, const simgrid_compat::Links& links);
   simgrid_compat::Links to_cpu(std::int64_t node) const;
   std::int64_t last_rank(std::int64_t node) const;
 
@@ -74,6 +90,7 @@ class Platform {
   std::vector<Cable*> gpu_cables_;  // by rank; none in a cube mesh
   std::vector<Link*> cpus_;         // by node; empty without a host bandwidth
   std::vector<Cable*> adapters_;    // of the node under construction
+  std::vector<Traffic> traffic_;
   std::unordered_map<const Link*, Seconds> latencies_;
 };
 

@@ -24,7 +24,15 @@ void RankNetwork::send(int from, int to, Bytes bytes, std::function<void()> arri
 }
 
 void RankNetwork::transfer(int from, int to, double bytes, std::function<void()> left) {
+  const LinkLoads::Way& links = way(from, to).links;
+  const Seconds closed = loads_->time_to_open(links);
+  if (closed > Seconds{0}) {
+    return after(closed, [this, from, to, bytes, run = std::move(left)]() mutable {
+      transfer(from, to, bytes, std::move(run));
+    });
+  }
   const auto [source, target] = platform_->ends(job_rank(from), job_rank(to));
+  loads_->add(links, bytes);
   engine_->transfer(source, target, bytes, unless_closed(std::move(left)));
 }
 
@@ -32,11 +40,14 @@ void RankNetwork::after(Seconds delay, std::function<void()> event) {
   engine_->after(delay, unless_closed(std::move(event)));
 }
 
-Seconds RankNetwork::latency(int from, int to) {
-  const std::int64_t way = (static_cast<std::int64_t>(from) << 32) | to;
-  const auto known = latencies_.find(way);
-  if (known != latencies_.end()) return known->second;
-  return latencies_[way] = platform_->latency(job_rank(from), job_rank(to));
+const RankNetwork::Way& RankNetwork::way(int from, int to) {
+  const auto [known, is_new] =
+      ways_.try_emplace((static_cast<std::int64_t>(from) << 32) | to, Way{});
+  if (is_new) {
+    known->second.latency = platform_->latency(job_rank(from), job_rank(to));
+    known->second.links = loads_->way(platform_->route(job_rank(from), job_rank(to)));
+  }
+  return known->second;
 }
 
 }  // namespace gradsync

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/link_loads.hpp"
 #include "simulator/platform.hpp"
 #include "simulator/sim_engine.hpp"
 
@@ -13,9 +14,11 @@ namespace gradsync {
 /// The network as collectives see it: messages between ranks. Kernel context only.
 class RankNetwork {
  public:
-  /// `members`: the ranks of the job that are meant by 0, 1, ...; empty: all, by their own numbers.
-  RankNetwork(SimEngine& engine, const Platform& platform, std::vector<int> members = {})
-      : engine_(&engine), platform_(&platform), members_(std::move(members)) {}
+  /// What passes is entered in `loads`. `members`: the ranks of the job that are meant by 0, 1,
+  /// ...; empty: all, by their own numbers.
+  RankNetwork(SimEngine& engine, const Platform& platform, LinkLoads& loads,
+              std::vector<int> members = {})
+      : engine_(&engine), platform_(&platform), loads_(&loads), members_(std::move(members)) {}
 
   /// The number that a rank of this network has in the job.
   int job_rank(int rank) const {
@@ -31,20 +34,27 @@ class RankNetwork {
   /// Calls `event` after `delay`.
   void after(Seconds delay, std::function<void()> event);
   Seconds now() const { return engine_->now(); }
-  Seconds latency(int from, int to);
+  Seconds latency(int from, int to) { return way(from, to).latency; }
 
   const Platform& platform() const noexcept { return *platform_; }
+  LinkLoads& loads() const noexcept { return *loads_; }
 
   /// After a failure: what is under way no longer arrives.
   void close() noexcept { closed_ = true; }
 
  private:
+  struct Way {
+    Seconds latency{0};
+    LinkLoads::Way links;
+  };
+  const Way& way(int from, int to);
   std::function<void()> unless_closed(std::function<void()> event);
 
   SimEngine* engine_;
   const Platform* platform_;
+  LinkLoads* loads_;
   std::vector<int> members_;
-  std::unordered_map<std::int64_t, Seconds> latencies_;  // routes are slow to look up
+  std::unordered_map<std::int64_t, Way> ways_;  // routes are slow to look up
   bool closed_ = false;
 };
 

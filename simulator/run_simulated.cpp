@@ -1,3 +1,4 @@
+#include "engine/faults/rank_imperfections.hpp"
 #include "engine/faults/rendezvous_fault.hpp"
 #include "engine/tensor/device.hpp"
 #include "engine/train/factories.hpp"
@@ -23,7 +24,8 @@ RunOutcome run_simulated(const Scenario& scenario,
   SimulationOptions options;
   options.fidelity = scenario.fidelity;
   options.communication = scenario.communication;
-  options.ranks_are_alike = !has_payload && shards_are_alike(scenario) && scenario.faults.empty();
+  options.ranks_are_alike = !has_payload && shards_are_alike(scenario) && scenario.faults.empty() &&
+                            !ranks_differ(scenario.imperfections);
   options.timeout = scenario.timeout;
   options.communication_threads = static_cast<int>(scenario.gloo.threads);
   options.device = has_payload ? &cpu_device() : &meta_device();
@@ -32,15 +34,24 @@ RunOutcome run_simulated(const Scenario& scenario,
   options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
   options.on_step = on_step;
   options.faults = scenario.faults;
+  options.imperfections = scenario.imperfections;
   // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
   const auto inputs = load_inputs(scenario);
-  return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options,
-                  [&](RankWorld world, RankReport& report) {
-                    world.inputs = inputs;
-                    come_to_rendezvous(scenario.faults, world.process_group->rank(), *world.clock,
-                                       [&] { world.process_group->stall(); });
-                    run_rank(scenario, world, report);
-                  });
+  try {
+    return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options,
+                    [&](RankWorld world, RankReport& report) {
+                      world.inputs = inputs;
+                      come_to_rendezvous(scenario.faults, scenario.imperfections,
+                                         world.process_group->rank(), *world.clock,
+                                         [&] { world.process_group->stall(); });
+                      run_rank(scenario, world, report);
+                    });
+  } catch (const ConfigError& error) {
+    // The platform knows the place of what it cannot do, and not the file.
+    ConfigError::Details details = error.details();
+    if (details.file.empty()) details.file = scenario.file;
+    throw ConfigError(details);
+  }
 }
 
 }  // namespace gradsync

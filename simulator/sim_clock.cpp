@@ -13,7 +13,30 @@ void SimClock::advance(Seconds duration) {
     throw Error(ErrorCode::kInternal,
                 fmt::format("a rank cannot spend {} s of simulated time", duration.count()));
   }
-  debt_ += duration;
+  if (under_way_ > 0 && while_communicating_ != 1) {
+    compute_slowly(duration);
+  } else {
+    debt_ += duration;
+  }
+}
+
+void SimClock::compute_slowly(Seconds work) {
+  settle();
+  if (!nothing_under_way_) nothing_under_way_ = simgrid_compat::s4u::Semaphore::create(0);
+  while (under_way_ > 0 && work.count() > 0) {
+    const Seconds begin = engine_->now();
+    is_computing_slowly_ = true;
+    const bool woken = engine_->sleep_unless(*nothing_under_way_, work * while_communicating_);
+    is_computing_slowly_ = false;
+    if (!woken) return;
+    // Perhaps by a collective that ended at the very end of an earlier sleep: look again.
+    work -= (engine_->now() - begin) / while_communicating_;
+  }
+  if (work.count() > 0) debt_ += work;
+}
+
+void SimClock::collective_ended() {
+  if (--under_way_ == 0 && is_computing_slowly_) nothing_under_way_->release();
 }
 
 void SimClock::charge_flops(double flops) {

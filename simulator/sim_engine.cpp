@@ -51,6 +51,27 @@ s4u::Engine* create_engine() {
 
 }  // namespace
 
+class SimEngine::BackgroundFlow {
+ public:
+  // Larger than what a run can move, and small enough for a double to count single bytes in.
+  static constexpr double kBytes = 1e15;
+
+  BackgroundFlow(s4u::Host* from, s4u::Host* to, std::function<void(double)> stopped)
+      : comm_(s4u::Comm::sendto_init()), stopped_(std::move(stopped)) {
+    comm_->set_payload_size(static_cast<std::uint64_t>(kBytes));
+    comm_->set_source(from);
+    comm_->set_destination(to);
+  }
+  void stop() {
+    stopped_(kBytes - comm_->get_remaining());
+    comm_->cancel();
+  }
+
+ private:
+  s4u::CommPtr comm_;
+  std::function<void(double)> stopped_;
+};
+
 /// Something that will still happen, for as long as the object lives.
 class SimEngine::Pending {
  public:
@@ -88,6 +109,9 @@ SimEngine::SimEngine() {
 
 SimEngine::~SimEngine() {
   if (watchdog_timer_ != nullptr) watchdog_timer_->remove();
+  for (Timer* timer : background_timers_) timer->remove();
+  background_flows_.clear();
+  stopped_flows_.clear();
   flows_.clear();
   ended_flows_.clear();
   delete engine_;
@@ -107,6 +131,7 @@ void SimEngine::run(const std::function<void()>& on_deadlock) {
   on_deadlock_ = on_deadlock;
   // Engine::run seals the platform of the process's first engine only.
   engine_->get_netzone_root()->seal();
+  look_for_end();
   engine_->run();
 }
 
@@ -117,6 +142,11 @@ void SimEngine::deadlock() {
 void SimEngine::sleep(Seconds duration) {
   const Pending pending(*this);
   s4u::this_actor::sleep_for(duration.count());
+}
+
+bool SimEngine::sleep_unless(s4u::Semaphore& wakeup, Seconds duration) {
+  const Pending pending(*this);
+  return !wakeup.acquire_timeout(duration.count());  // true: timed out
 }
 
 void SimEngine::after(Seconds delay, std::function<void()> event) {
@@ -151,6 +181,53 @@ void SimEngine::flow_ended(const s4u::Activity& activity) {
   engine->end_pending();
 }
 
+void SimEngine::in_background(Seconds delay, std::function<void()> event) {
+  has_background_ = true;
+  const auto self = std::make_shared<Timer*>(nullptr);
+  *self =
+      Timer::set(s4u::Engine::get_clock() + delay.count(), [this, self, run = std::move(event)] {
+        background_timers_.erase(*self);
+        run();
+      });
+  background_timers_.insert(*self);
+}
+
+std::shared_ptr<SimEngine::BackgroundFlow> SimEngine::start_background_flow(
+    s4u::Host* from, s4u::Host* to, std::function<void(double)> stopped) {
+  has_background_ = true;
+  const double date = s4u::Engine::get_clock();
+  std::erase_if(stopped_flows_, [date](const auto& earlier) { return earlier.first < date; });
+  auto flow = std::make_shared<BackgroundFlow>(from, to, std::move(stopped));
+  background_flows_.insert(flow);
+  return flow;
+}
+
+void SimEngine::stop_background_flow(std::shared_ptr<BackgroundFlow> flow) {
+  if (background_flows_.erase(flow) == 0) return;
+  flow->stop();
+  stopped_flows_.emplace_back(s4u::Engine::get_clock(), flow);
+}
+
+/// Nothing is pending: unless an actor that runs at this instant changes that, the rest of the run
+/// would be background alone. Looked at a moment later: timers of an instant fire before the actors
+/// that it has woken run.
+void SimEngine::look_for_end() {
+  constexpr double kMoment = 1e-10;  // seconds; events within 1 ps coincide
+  if (!has_background_ || is_looking_for_end_) return;
+  is_looking_for_end_ = true;
+  Timer::set(s4u::Engine::get_clock() + kMoment, [this] {
+    is_looking_for_end_ = false;
+    if (pending_ == 0) drop_background();
+  });
+}
+
+void SimEngine::drop_background() {
+  for (Timer* timer : background_timers_) timer->remove();
+  background_timers_.clear();
+  while (!background_flows_.empty()) stop_background_flow(*background_flows_.begin());
+  has_background_ = false;
+}
+
 void SimEngine::set_watchdog(Seconds date, std::function<void()> event) {
   if (watchdog_timer_ != nullptr) watchdog_timer_->remove();
   watchdog_timer_ = nullptr;
@@ -173,10 +250,12 @@ void SimEngine::begin_pending() {
 }
 
 void SimEngine::end_pending() {
-  if (--pending_ == 0 && watchdog_timer_ != nullptr) {
+  if (--pending_ > 0) return;
+  if (watchdog_timer_ != nullptr) {
     watchdog_timer_->remove();
     watchdog_timer_ = nullptr;
   }
+  look_for_end();
 }
 
 }  // namespace gradsync

@@ -2,7 +2,10 @@
 
 #include <functional>
 #include <list>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "engine/core/units.hpp"
 #include "simulator/simgrid_compat.hpp"
@@ -54,12 +57,25 @@ class SimEngine {
 
   /// Lets the calling actor sleep.
   void sleep(Seconds duration);
+  /// The same, but no longer than until `wakeup` is released; whether it was.
+  bool sleep_unless(simgrid_compat::s4u::Semaphore& wakeup, Seconds duration);
   /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
   /// every run, but not in the order of the calls.
   void after(Seconds delay, std::function<void()> event);
   /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has.
   void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
                 std::function<void()> left);
+
+  /// What goes on beside the job. It keeps nothing alive: at the instant at which nothing else is
+  /// left to happen (the job has ended, or it is in a deadlock) all of it is dropped, so that a
+  /// hang is still found when it happens. Before the simulation runs, or in the kernel.
+  class BackgroundFlow;
+  void in_background(Seconds delay, std::function<void()> event);
+  /// A flow without end. `stopped` is told how many bytes have left when it is stopped or dropped.
+  std::shared_ptr<BackgroundFlow> start_background_flow(simgrid_compat::s4u::Host* from,
+                                                        simgrid_compat::s4u::Host* to,
+                                                        std::function<void(double)> stopped);
+  void stop_background_flow(std::shared_ptr<BackgroundFlow> flow);
 
   /// Kernel: `event` is called at `date`, unless nothing else is left to happen before: a watchdog
   /// must not hide a deadlock by being something that is still to come. One at a time; a new one
@@ -79,6 +95,8 @@ class SimEngine {
   void begin_pending();
   void end_pending();
   void arm_watchdog();
+  void look_for_end();
+  void drop_background();
 
   simgrid_compat::s4u::Engine* engine_;
   bool is_first_ = false;
@@ -89,6 +107,12 @@ class SimEngine {
   std::size_t pending_ = 0;      // sleeping actors, events and flows
   double watchdog_date_ = -1;    // on SimGrid's clock; negative: none
   std::function<void()> watchdog_event_;
+  bool has_background_ = false;
+  bool is_looking_for_end_ = false;
+  std::set<simgrid::kernel::timer::Timer*> background_timers_;
+  std::set<std::shared_ptr<BackgroundFlow>> background_flows_;
+  /// With the dates at which they were stopped: SimGrid is done with them at a later one.
+  std::list<std::pair<double, std::shared_ptr<BackgroundFlow>>> stopped_flows_;
   simgrid::kernel::timer::Timer* watchdog_timer_ = nullptr;
 };
 

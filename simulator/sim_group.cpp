@@ -20,7 +20,8 @@ SimGroup::SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& c
 
 SimGroup::SimGroup(SimGroup& parent, const std::string& name, const std::vector<int>& members)
     : engine_(parent.engine_),
-      own_network_(std::make_unique<RankNetwork>(*engine_, parent.network_->platform(), members)),
+      own_network_(std::make_unique<RankNetwork>(*engine_, parent.network_->platform(),
+                                                 parent.network_->loads(), members)),
       own_collectives_(
           parent.options_.collectives_of(static_cast<int>(members.size()), *own_network_)),
       network_(own_network_.get()),
@@ -72,6 +73,7 @@ void SimGroup::issue(const OperationPtr& operation) {
                           failure_->cause);
       return;
     }
+    operation->clock->collective_issued();
     member(operation->rank).queued.push_back(operation);
     start_next(operation->rank);
   });
@@ -107,6 +109,7 @@ void SimGroup::start(const OperationPtr& operation) {
   }
   // A copy: the meeting is over when the last rank's result is there, perhaps before join returns.
   const std::shared_ptr<Collective> collective = found->second.collective;
+  if (++found->second.joined == present()) network_->loads().begin_communication();
   const Seconds overhead = collectives_->per_operation();
   if (overhead.count() > 0) {
     network_->after(overhead, [collective, operation] { collective->join(operation); });
@@ -121,10 +124,14 @@ void SimGroup::completed(Operation& operation) {
   const std::int64_t sequence = operation.record.sequence;
   Member& m = member(rank);
   operation.done = true;
+  operation.clock->collective_ended();
   m.recorder->complete(options_.name, sequence, engine_->now());
   if (m.awaited == &operation) waiting_room_->wake(job_rank(rank));
   const auto meeting = meetings_.find(sequence);
-  if (++meeting->second.completed == present()) meetings_.erase(meeting);
+  if (++meeting->second.completed == present()) {
+    meetings_.erase(meeting);
+    network_->loads().end_communication();
+  }
   std::erase_if(m.active, [&](const OperationPtr& other) { return other.get() == &operation; });
   start_next(rank);
 }
@@ -190,6 +197,7 @@ void SimGroup::end_all(const Failure& failure) {
     m.queued.clear();
     for (const OperationPtr& operation : m.active) {
       m.recorder->fail(options_.name, operation->record.sequence, engine_->now(), failure.cause);
+      operation->clock->collective_ended();
     }
     m.active.clear();
   }

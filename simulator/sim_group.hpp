@@ -86,6 +86,7 @@ class SimGroup {
     std::shared_ptr<Collective> collective;
     int first_rank;
     CollectiveRecord first_record;
+    int joined = 0;
     int completed = 0;
   };
 

@@ -46,6 +46,7 @@ WorkPtr SimProcessGroup::issue(Tensor input, Tensor output, const CollectiveReco
   operation->record = record;
   operation->input = std::move(input);
   operation->output = std::move(output);
+  operation->clock = clock_;
   clock_->settle();
   group_->issue(operation);
   return std::make_shared<SimWork>(*group_, *clock_, std::move(operation));

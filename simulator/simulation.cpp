@@ -14,6 +14,7 @@
 #include "engine/comm/comm_error.hpp"
 #include "simulator/collective_factory.hpp"
 #include "simulator/links.hpp"
+#include "simulator/network_imperfections.hpp"
 #include "simulator/platform.hpp"
 #include "simulator/sim_clock.hpp"
 #include "simulator/sim_engine.hpp"
@@ -26,9 +27,9 @@ namespace {
 
 struct SimRank {
   SimRank(int rank, SimEngine& engine, SimGroup& group, FlopsPerSecond compute_rate,
-          std::size_t flight_recorder_size)
-      : clock(engine, compute_rate),
-        recorder(std::make_shared<FlightRecorder>(flight_recorder_size)),
+          const SimulationOptions& options)
+      : clock(engine, compute_rate, options.imperfections.while_communicating),
+        recorder(std::make_shared<FlightRecorder>(options.flight_recorder_size)),
         process_group(rank, group, clock, recorder) {
     report.rank = rank;
     report.world_size = group.size();
@@ -41,21 +42,41 @@ struct SimRank {
   bool has_ended = false;
 };
 
-Fidelity resolve(Fidelity fidelity, int ranks) {
-  if (fidelity != Fidelity::kAuto) return fidelity;
-  if (ranks <= kAutoMessageRanks) return Fidelity::kMessage;
-  return ranks <= kAutoFlowRanks ? Fidelity::kFlow : Fidelity::kAnalytic;
+/// What a closed form cannot answer: it knows what the cables give, but not what passes when.
+bool needs_flows(const SimulationOptions& options) {
+  const ImperfectionSpec& spec = options.imperfections;
+  return !spec.traffic.empty() ||
+         std::any_of(options.faults.begin(), options.faults.end(),
+                     [](const FaultSpec& fault) { return fault.kind == FaultKind::kLink; }) ||
+         std::any_of(spec.links.begin(), spec.links.end(),
+                     [](const ImperfectionSpec::Link& link) { return link.down > Seconds{0}; });
 }
 
-std::string describe_fidelity(Fidelity fidelity, int ranks, int actors) {
-  const Fidelity chosen = resolve(fidelity, ranks);
+Fidelity resolve(const SimulationOptions& options, int ranks) {
+  const Fidelity fidelity = options.fidelity;
+  if (fidelity == Fidelity::kAnalytic && needs_flows(options)) {
+    throw ConfigError({"", "/simulation/fidelity", "\"auto\", \"message\" or \"flow\"",
+                       "\"analytic\"",
+                       "a closed form knows no traffic of others and no cables that change"});
+  }
+  if (fidelity != Fidelity::kAuto) return fidelity;
+  if (ranks <= kAutoMessageRanks) return Fidelity::kMessage;
+  return ranks <= kAutoFlowRanks || needs_flows(options) ? Fidelity::kFlow : Fidelity::kAnalytic;
+}
+
+std::string describe_fidelity(Fidelity fidelity, Fidelity chosen, int ranks, int actors) {
   std::string text = "fidelity message";
   if (chosen == Fidelity::kFlow) text = "fidelity flow";
   if (chosen == Fidelity::kAnalytic) text = "fidelity analytic";
   if (fidelity == Fidelity::kAuto) {
     text += fmt::format(" (auto: {} ranks; ", ranks);
-    text += chosen == Fidelity::kAnalytic ? fmt::format("flow up to {})", kAutoFlowRanks)
-                                          : fmt::format("message up to {})", kAutoMessageRanks);
+    if (chosen == Fidelity::kAnalytic) {
+      text += fmt::format("flow up to {})", kAutoFlowRanks);
+    } else if (ranks > kAutoFlowRanks) {
+      text += "a closed form knows no traffic of others and no cables that change)";
+    } else {
+      text += fmt::format("message up to {})", kAutoMessageRanks);
+    }
   }
   if (actors < ranks) text += "; all ranks are alike: rank 0 stands for them";
   return text;
@@ -162,17 +183,27 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
                     const RankBody& body) {
   const auto begin = std::chrono::steady_clock::now();
   if (cluster.platform_file.empty()) check_cluster(cluster, ranks);
-  const Fidelity fidelity = resolve(options.fidelity, ranks);
+  const ImperfectionSpec& imperfections = options.imperfections;
+  const Fidelity fidelity = resolve(options, ranks);
   std::unique_ptr<Links> links;
-  if (fidelity == Fidelity::kAnalytic) links = make_structural_links(cluster, ranks);
+  // Links that are not alike have to be looked up in the platform.
+  if (fidelity == Fidelity::kAnalytic && imperfections.links.empty()) {
+    links = make_structural_links(cluster, ranks);
+  }
   const bool folded = fidelity == Fidelity::kAnalytic && options.ranks_are_alike;
   const int actors = folded ? 1 : ranks;
 
   SimEngine engine;
   // Where the closed form knows the links itself, SimGrid needs a place for the actors alone.
-  const Platform platform(engine, cluster, links != nullptr ? actors : ranks);
+  const std::int64_t nodes = (ranks + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  const std::vector<TrafficFlow> traffic =
+      draw_traffic(imperfections, cluster.platform_file.empty() ? nodes : ranks);
+  Platform platform(engine, cluster, links != nullptr ? actors : ranks, traffic);
+  LinkLoads loads(engine);
+  arrange_links(imperfections, engine, platform, loads);
+  arrange_traffic(engine, platform, loads);
   if (fidelity == Fidelity::kAnalytic && links == nullptr) links = make_platform_links(platform);
-  RankNetwork network(engine, platform);
+  RankNetwork network(engine, platform, loads);
   CollectiveFactory collectives(
       cluster, options.communication, ranks, fidelity, links.get(), [&](int from, int to) {
         return links != nullptr ? links->latency(from, to) : network.latency(from, to);
@@ -190,11 +221,11 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   SimGroup group(engine, network, collectives, actors, group_options);
 
   const std::vector<std::string> world =
-      schedule_world_faults(engine, platform, cluster, ranks, options.faults);
+      schedule_world_faults(engine, platform, loads, cluster, ranks, options.faults);
   std::vector<std::unique_ptr<SimRank>> members;
   for (int rank = 0; rank < actors; ++rank) {
-    members.push_back(std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate,
-                                                options.flight_recorder_size));
+    members.push_back(
+        std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate, options));
     SimRank& member = *members.back();
     engine.start_actor(fmt::format("rank-{}", rank), platform.host(rank), options.stack_bytes,
                        [&] { run_actor(member, group, options, body); });
@@ -219,11 +250,12 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
     outcome.reports.push_back(std::move(member->report));
   }
   if (folded) add_like(outcome.reports, ranks);
+  outcome.network = loads.result(end);
   outcome.explanations = collectives.planner().explanations();
   outcome.simulated = end;
   outcome.wall = std::chrono::steady_clock::now() - begin;
   outcome.peak_rss_bytes = peak_rss_bytes();
-  outcome.notes.push_back(describe_fidelity(options.fidelity, ranks, actors));
+  outcome.notes.push_back(describe_fidelity(options.fidelity, fidelity, ranks, actors));
   return outcome;
 }
 

@@ -45,6 +45,7 @@ struct SimulationOptions {
   std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
   std::function<void(const StepRecord&)> on_step;  ///< rank 0's; may be empty
   std::vector<FaultSpec> faults = {};              ///< those of the world are arranged for
+  ImperfectionSpec imperfections = {};             ///< likewise
 };
 
 /// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:

@@ -1,7 +1,5 @@
 #include "simulator/world_faults.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "engine/core/error.hpp"
@@ -10,9 +8,6 @@ namespace gradsync {
 namespace {
 
 namespace s4u = simgrid_compat::s4u;
-
-/// SimGrid has no link without bandwidth; with this part of it no flow ends within a run.
-constexpr double kDown = 1e-12;
 
 /// The links between a node and the fabric, in both directions.
 std::vector<s4u::Link*> cables_of(const Platform& platform, const ClusterSpec& cluster, int ranks,
@@ -39,15 +34,14 @@ std::vector<s4u::Link*> cables_of(const Platform& platform, const ClusterSpec& c
 }  // namespace
 
 std::vector<std::string> schedule_world_faults(SimEngine& engine, const Platform& platform,
-                                               const ClusterSpec& cluster, int ranks,
-                                               const std::vector<FaultSpec>& faults) {
+                                               LinkLoads& loads, const ClusterSpec& cluster,
+                                               int ranks, const std::vector<FaultSpec>& faults) {
   std::vector<std::string> lines;
   for (const FaultSpec& fault : faults) {
     if (fault.kind != FaultKind::kLink) continue;
     const std::vector<s4u::Link*> cables = cables_of(platform, cluster, ranks, fault.node);
-    const double factor = std::max(fault.factor, kDown);
-    engine.after(fault.duration, [cables, factor] {
-      for (s4u::Link* cable : cables) cable->set_bandwidth(cable->get_bandwidth() * factor);
+    engine.after(fault.duration, [cables, &loads, factor = fault.factor] {
+      for (s4u::Link* cable : cables) loads.set_share(cable, loads.share(cable) * factor);
     });
     lines.push_back(fault.factor > 0
                         ? fmt::format("the cables of node {} have {} of their bandwidth",

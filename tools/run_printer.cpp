@@ -94,6 +94,19 @@ void print_result(std::ostream& stream, const RunResult& result, const std::stri
     line("step",
          fmt::format("{} (p50 {}, p95 {})", milliseconds(result.step_seconds.mean),
                      milliseconds(result.step_seconds.p50), milliseconds(result.step_seconds.p95)));
+    const auto& steady = result.steady_step_seconds;
+    if (steady.steps > 1) {
+      line("steady steps",
+           fmt::format("p50 {}, p95 {}: {} after the first", milliseconds(steady.p50),
+                       milliseconds(steady.p95), count_of(steady.steps, "step")));
+    }
+    const std::string late = diagnosis::describe(result.blame);
+    if (!late.empty()) line("late ranks", "cost " + late);
+    constexpr Seconds kLateStart{0.01};
+    if (const auto& start = result.blame.start; start && start->late >= kLateStart) {
+      line("late start",
+           fmt::format("rank {}, {:.3g} s after the others", start->rank, start->late.count()));
+    }
     const auto& times = result.time_breakdown;
     line("  forward", milliseconds(times.forward));
     line("  backward", milliseconds(times.backward_compute));
@@ -101,6 +114,8 @@ void print_result(std::ostream& stream, const RunResult& result, const std::stri
          fmt::format("{}, of which exposed {}", milliseconds(times.backward_comm),
                      milliseconds(times.exposed_comm)));
     line("  optimizer", milliseconds(times.optimizer));
+    const std::string busiest = describe_busiest(result.network);
+    if (!busiest.empty()) line("busiest link", busiest);
   }
   if (!result.ddp.buckets.empty()) line("buckets", describe_buckets(result.ddp));
   line("time", result.simulated_seconds

@@ -136,7 +136,8 @@ RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironme
   });
   try {
     WallClock clock(std::chrono::steady_clock::now());
-    come_to_rendezvous(scenario.faults, environment.rank, clock, sleep_for_ever);
+    come_to_rendezvous(scenario.faults, scenario.imperfections, environment.rank, clock,
+                       sleep_for_ever);
     job = open_job_store(environment, scenario.timeout);
     join_all_ranks(*job.store, environment.rank, environment.world_size, scenario.timeout);
     RankProcess process(scenario, environment, options, job, termination, result.report);

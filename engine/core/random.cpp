@@ -26,6 +26,18 @@ double natural_log(double x) noexcept {
 
 }  // namespace
 
+double portable_exp(double x) noexcept {
+  // x = k ln(2) + r with |r| <= ln(2) / 2; ln(2) in two parts, of which the first times k is exact.
+  constexpr double kLn2High = 0x1.62e42fefap-1;
+  constexpr double kLn2Low = 0x1.cf79abc9e3b39p-40;
+  const double k = std::floor(x * 0x1.71547652b82fep+0 + 0.5);
+  const double r = (x - k * kLn2High) - k * kLn2Low;
+  // Horner's scheme of the series; sixteen terms reach 2^-60.
+  double series = 1;
+  for (int term = 16; term >= 1; --term) series = 1 + series * r / term;
+  return std::ldexp(series, static_cast<int>(k));
+}
+
 double CounterRandom::normal(std::uint64_t index) const noexcept {
   // Marsaglia's polar method. The pairs to try come from a stream of their own for each index, so
   // that a rejection does not shift the numbers that follow.

@@ -22,6 +22,10 @@ constexpr double signed_power(std::uint32_t key, std::int64_t element) noexcept 
   return (bits & 4u) != 0 ? -magnitude : magnitude;
 }
 
+/// e^x, within 2 ulp for |x| <= 700, by correctly rounded operations only: the C library's differs
+/// between machines. portable_exp(0) is 1.
+double portable_exp(double x) noexcept;
+
 /// Random numbers that are looked up instead of drawn: number `index` of stream `stream` of a seed,
 /// in any order and on any machine. Integer arithmetic and correctly rounded operations only (no
 /// C library functions), so every processor and compiler gives the same bits.

@@ -31,19 +31,33 @@ std::map<std::pair<std::string, std::int64_t>, std::vector<Arrival>> arrivals_of
   return arrivals;
 }
 
-/// The phase of step `step` in which `view` took longest in comparison with the others' middle.
+Seconds time_of_all_steps(const Digest& digest) {
+  Seconds longest{0};
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr || view.report->steps.empty()) continue;
+    longest = std::max(longest,
+                       view.report->steps.back().optimizer_end - view.report->steps.front().begin);
+  }
+  return longest;
+}
+
+}  // namespace
+
 std::string slow_phase(const Digest& digest, const RankView& view, std::int64_t step) {
-  constexpr const char* kNames[] = {"data", "forward", "backward"};
-  const auto durations = [step](const RankView& of) {
-    std::vector<double> list;
-    for (const StepRecord& record : of.report->steps) {
-      if (record.step != step) continue;
-      list = {(record.data_end - record.begin).count(),
-              (record.forward_end - record.data_end).count(),
-              (record.backward_compute_end - record.forward_end).count()};
-    }
-    return list;
+  constexpr const char* kNames[] = {"data", "forward", "backward", "optimizer"};
+  const auto durations = [step](const RankView& of) -> std::vector<double> {
+    const std::vector<StepRecord>& steps = of.report->steps;
+    const auto at =
+        std::lower_bound(steps.begin(), steps.end(), step,
+                         [](const StepRecord& r, std::int64_t s) { return r.step < s; });
+    if (at == steps.end() || at->step != step) return {};
+    const bool has_before = at != steps.begin() && (at - 1)->step + 1 == step;
+    const Seconds optimizer =
+        has_before ? (at - 1)->optimizer_end - (at - 1)->backward_end : Seconds{0};
+    return {(at->data_end - at->begin).count(), (at->forward_end - at->data_end).count(),
+            (at->backward_compute_end - at->forward_end).count(), optimizer.count()};
   };
+  if (view.report == nullptr) return {};
   const std::vector<double> mine = durations(view);
   if (mine.empty()) return {};
   std::size_t slowest = 0;
@@ -65,18 +79,6 @@ std::string slow_phase(const Digest& digest, const RankView& view, std::int64_t 
   }
   return kNames[slowest];
 }
-
-Seconds time_of_all_steps(const Digest& digest) {
-  Seconds longest{0};
-  for (const RankView& view : digest.ranks) {
-    if (view.report == nullptr || view.report->steps.empty()) continue;
-    longest = std::max(longest,
-                       view.report->steps.back().optimizer_end - view.report->steps.front().begin);
-  }
-  return longest;
-}
-
-}  // namespace
 
 Arrivals measure_arrivals(const Digest& digest) {
   Arrivals result;

@@ -26,6 +26,11 @@ struct Arrivals {
 /// Of the collectives that reduce gradients.
 Arrivals measure_arrivals(const Digest& digest);
 
+/// The phase in which `view` lost most against the others' middle on its way to the reductions of
+/// step `step`: "data", "forward", "backward", or "optimizer", that of the step before. Empty where
+/// the rank has no record of the step.
+std::string slow_phase(const Digest& digest, const RankView& view, std::int64_t step);
+
 /// The same as a few lines for a person; empty where no collective has all ranks.
 std::string describe_arrivals(const std::vector<RankReport>& reports, const Scenario& scenario);
 

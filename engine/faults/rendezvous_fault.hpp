@@ -5,12 +5,13 @@
 
 #include "engine/core/clock.hpp"
 #include "engine/faults/fault_spec.hpp"
+#include "engine/faults/imperfection_spec.hpp"
 
 namespace gradsync {
 
 /// What a rank does before it meets the others, called by its world: comes late, or, by `stall`,
 /// never.
-void come_to_rendezvous(const std::vector<FaultSpec>& faults, int rank, Clock& clock,
-                        const std::function<void()>& stall);
+void come_to_rendezvous(const std::vector<FaultSpec>& faults, const ImperfectionSpec& imperfections,
+                        int rank, Clock& clock, const std::function<void()>& stall);
 
 }  // namespace gradsync

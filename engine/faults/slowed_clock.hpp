@@ -4,11 +4,15 @@
 
 namespace gradsync {
 
-/// The clock of a rank whose host is slow: what it computes takes `factor` times as long.
+/// The clock of a rank whose host is slow: what it computes takes `factor` times as long. A factor
+/// of 1 changes no bit.
 class SlowedClock final : public Clock {
  public:
   /// `clock` must outlive it.
   SlowedClock(Clock& clock, double factor) : clock_(&clock), factor_(factor) {}
+
+  /// Of what is computed from now on.
+  void set_factor(double factor) noexcept { factor_ = factor; }
 
   Seconds now() const override { return clock_->now(); }
   void advance(Seconds duration) override { clock_->advance(duration * factor_); }

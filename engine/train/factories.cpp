@@ -33,7 +33,8 @@ std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
 /// Without what may differ between runs that do the same.
 std::string hash_configuration(const Scenario& scenario) {
   nlohmann::ordered_json json = to_json(scenario);
-  for (const char* key : {"name", "description", "backend", "output", "expect", "faults"}) {
+  for (const char* key :
+       {"name", "description", "backend", "output", "expect", "faults", "imperfections"}) {
     json.erase(key);
   }
   return hash_text(json.dump()).hex();
@@ -55,6 +56,7 @@ std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario) {
 DdpOptions ddp_options(const DdpSpec& spec) {
   DdpOptions options;
   options.bucket_cap_mb = spec.bucket_cap_mb;
+  options.first_bucket_cap_mb = spec.first_bucket_cap_mb;
   options.gradient_as_bucket_view = spec.gradient_as_bucket_view;
   options.find_unused_parameters = spec.find_unused_parameters;
   options.static_graph = spec.static_graph;

@@ -10,6 +10,7 @@
 #include "engine/ddp/distributed_data_parallel.hpp"
 #include "engine/ddp/replica_check.hpp"
 #include "engine/faults/fault_injector.hpp"
+#include "engine/faults/rank_imperfections.hpp"
 #include "engine/faults/slowed_clock.hpp"
 #include "engine/optim/clip_grad_norm.hpp"
 #include "engine/tensor/host_read.hpp"
@@ -36,7 +37,9 @@ class Training {
       : scenario_(scenario),
         group_(*world.process_group),
         faults_(scenario.faults, seams(world)),
-        slowed_clock_(*world.clock, slow_factor()),
+        imperfections_(scenario.imperfections, world.process_group->rank()),
+        own_clock_(*world.clock),
+        slowed_clock_(*world.clock, compute_factor(0)),
         clock_(slowed_clock_),
         device_(*world.device),
         on_step_(world.on_step),
@@ -99,9 +102,9 @@ class Training {
     return rank;
   }
 
-  double slow_factor() const {
+  double compute_factor(std::int64_t step) const {
     const FaultSpec* slow = faults_.find(FaultKind::kSlow);
-    return slow != nullptr ? slow->factor : 1;
+    return (slow != nullptr ? slow->factor : 1) * imperfections_.compute_factor(step);
   }
 
   /// On any rank: what all ranks have to do together where one has this fault.
@@ -138,6 +141,12 @@ class Training {
     } else {
       ddp_model_->forward(last_batch_, graph_);
     }
+  }
+
+  /// A stall is time, not compute: a slow rank's is no longer than another's.
+  void wait_for_loader(std::int64_t step) {
+    const Seconds stall = imperfections_.loader_stall(step);
+    if (stall > Seconds{0}) own_clock_.advance(stall);
   }
 
   void describe_plan() {
@@ -232,6 +241,7 @@ class Training {
     record.batches = batches;
     record.reductions = 0;
     record.loss_scale = faults_.loss_scale(record.step);
+    slowed_clock_.set_factor(compute_factor(record.step));
     if (!faults_.empty()) {
       graph_.leave_out(faults_.unused_parameters(*model_, record.step));
     }
@@ -248,6 +258,7 @@ class Training {
       clock_.stamp(of_batch.begin);
       keeper_.enter(Phase::kData);
       faults_.happen(FaultPoint::kData, position);
+      if (micro_step == 0) wait_for_loader(record.step);
       Batch batch = *loader_.next();
       batch.global_step = record.step;
       keeper_.add_samples(epoch, batch.sample_indices);
@@ -430,6 +441,8 @@ class Training {
   const Scenario& scenario_;
   ProcessGroup& group_;
   FaultInjector faults_;
+  RankImperfections imperfections_;
+  Clock& own_clock_;  // the world's
   SlowedClock slowed_clock_;
   Clock& clock_;
   Device& device_;

@@ -91,6 +91,11 @@ void summarize_steps(RunResult& result, const std::vector<RankReport>& reports) 
   }
   if (!losses.empty()) result.loss = {losses.front(), losses.back(), mean(losses)};
   if (!seconds.empty()) {
+    const std::int64_t first = first_steady_step(std::ssize(seconds));
+    std::vector<double> steady(seconds.begin() + first, seconds.end());
+    std::sort(steady.begin(), steady.end());
+    result.steady_step_seconds = {std::ssize(steady), percentile(steady, 50),
+                                  percentile(steady, 95)};
     std::sort(seconds.begin(), seconds.end());
     result.step_seconds = {seconds.front(), percentile(seconds, 50), percentile(seconds, 95),
                            seconds.back(), mean(seconds)};
@@ -197,6 +202,23 @@ int exit_status(Outcome outcome) noexcept {
   return 6;
 }
 
+std::string describe_busiest(const NetworkLoad& network) {
+  if (network.links.empty()) return {};
+  constexpr double kShort = 0.5;
+  const LinkLoad& link = network.links.front();
+  // What others took while the job was silent may make the sum exceed what fits.
+  const double use = std::min(link.use + link.use_by_others, 1.0);
+  std::string text = fmt::format("{}, {:.0f}% of its {:.3g} GB/s in use", link.name, use * 100,
+                                 link.bandwidth.value / 1e9);
+  if (link.use_by_others > 0) {
+    text += fmt::format(", {:.0f}% by others", std::min(link.use_by_others, 1.0) * 100);
+  }
+  if (!link.condition.empty()) text += " (" + link.condition + ")";
+  if (network.as_busy > 1) text += fmt::format("; {} links alike", network.as_busy);
+  if (use < kShort) text += "; latency, not bandwidth, sets the pace";
+  return text;
+}
+
 RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
   const std::vector<RankReport>& reports = outcome.reports;
   RunResult result;
@@ -210,6 +232,7 @@ RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
     result.peak_rss_bytes = std::max(result.peak_rss_bytes, report.peak_rss_bytes);
   }
   result.notes = outcome.notes;
+  result.network = outcome.network;
   result.diagnosis = diagnose(reports, scenario);
   result.outcome = outcome_of(result.diagnosis, reports);
   result.steps_completed = steps_on_every_rank(reports);
@@ -218,6 +241,7 @@ RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
   add_warnings(result, reports);
   summarize_steps(result, reports);
   summarize_times(result, reports);
+  result.blame = diagnosis::find_blame(diagnosis::make_digest(reports, scenario));
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "engine/diagnosis/blame.hpp"
 #include "engine/diagnosis/diagnosis.hpp"
 #include "engine/train/rank_report.hpp"
 #include "engine/train/scenario.hpp"
@@ -17,6 +18,27 @@ enum class Outcome { kCompleted, kHang, kDesync, kFailed, kInvalid };
 const char* to_string(Outcome outcome) noexcept;  ///< "completed", "hang", "desync", ...
 int exit_status(Outcome outcome) noexcept;
 
+/// A link of a simulated network, and what has passed over it.
+struct LinkLoad {
+  std::string name;
+  BytesPerSecond bandwidth;    ///< that it had; the mean over the run where it changed
+  double bytes = 0;            ///< of the job
+  double bytes_of_others = 0;  ///< background traffic
+  double use = 0;  ///< the job's bytes as a part of what fits through it while collectives go on
+  double use_by_others = 0;  ///< the others' bytes as a part of what fits through it in the run
+  std::string condition;     ///< what is wrong with it, where something is: "0.5 of its bandwidth"
+};
+
+/// The links that a simulated job has used; none in a closed form.
+struct NetworkLoad {
+  Seconds communication{0};     ///< in which a collective that all ranks had joined went on
+  std::int64_t as_busy = 0;     ///< links that are as busy as the first, within a hundredth
+  std::vector<LinkLoad> links;  ///< the busiest, by use and use_by_others
+};
+
+/// "nic-3-0_UP, 96% of its bandwidth in use (0.5 of its bandwidth)"; empty where no link is known.
+std::string describe_busiest(const NetworkLoad& network);
+
 /// What a world hands back after a run.
 struct RunOutcome {
   std::vector<RankReport> reports;  ///< by rank; a rank that left none has state kRunning
@@ -24,7 +46,9 @@ struct RunOutcome {
   std::optional<Seconds> simulated;  ///< simulator only
   Bytes peak_rss_bytes = 0;          ///< largest of the processes
   std::vector<std::string> notes;    ///< e.g. "fidelity flow (auto: 1024 ranks)"
-  /// Why each kind and size of collective went the way it went, as a table each; simulated NCCL only.
+  NetworkLoad network;               ///< simulator only
+  /// Why each kind and size of collective went the way it went, as a table each; simulated NCCL
+  /// only.
   std::vector<std::string> explanations;
 };
 
@@ -52,6 +76,11 @@ struct RunResult {
   struct StepSeconds {
     std::optional<double> min, p50, p95, max, mean;
   };
+  /// Over the steady steps (first_steady_step): what the job goes on with.
+  struct SteadyStepSeconds {
+    std::int64_t steps = 0;
+    std::optional<double> p50, p95;
+  };
   /// Mean seconds a step, over ranks and steps.
   struct TimeBreakdown {
     std::optional<double> forward, backward_compute, backward_comm, exposed_comm, optimizer;
@@ -73,6 +102,9 @@ struct RunResult {
   std::optional<std::string> parameter_hash;
   Loss loss;
   StepSeconds step_seconds;
+  SteadyStepSeconds steady_step_seconds;
+  diagnosis::Blame blame;  ///< what ranks that come late cost, and which they are
+  NetworkLoad network;
   TimeBreakdown time_breakdown;
   std::optional<double> simulated_seconds;
   double wall_seconds = 0;

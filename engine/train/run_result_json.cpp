@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -31,6 +32,44 @@ Json ddp_json(const RunResult::Ddp& ddp) {
           {"rebuilt", ddp.rebuilt},
           {"comm_hook", ddp.comm_hook},
           {"logging_data", std::move(logging)}};
+}
+
+Json blame_json(const diagnosis::Blame& blame) {
+  constexpr std::size_t kListed = 16;
+  Json ranks = Json::array();
+  for (std::size_t i = 0; i < std::min(blame.ranks.size(), kListed); ++i) {
+    const diagnosis::Blame::Rank& rank = blame.ranks[i];
+    ranks.push_back({{"rank", rank.rank},
+                     {"share", rank.share},
+                     {"cost", rank.cost},
+                     {"steps", rank.steps},
+                     {"lateness_seconds", rank.lateness.count()},
+                     {"phase", rank.phase.empty() ? Json() : Json(rank.phase)}});
+  }
+  Json start;
+  if (blame.start) start = {{"rank", blame.start->rank}, {"seconds", blame.start->late.count()}};
+  return {{"steps", blame.steps},
+          {"cost", blame.cost},
+          {"seconds", blame.saved.count()},
+          {"ranks", std::move(ranks)},
+          {"start", std::move(start)}};
+}
+
+Json network_json(const NetworkLoad& network) {
+  if (network.links.empty()) return nullptr;
+  Json links = Json::array();
+  for (const LinkLoad& link : network.links) {
+    links.push_back({{"name", link.name},
+                     {"bytes_per_second", link.bandwidth.value},
+                     {"bytes", link.bytes},
+                     {"bytes_of_others", link.bytes_of_others},
+                     {"use", link.use},
+                     {"use_by_others", link.use_by_others},
+                     {"condition", link.condition.empty() ? Json() : Json(link.condition)}});
+  }
+  return {{"communication_seconds", network.communication.count()},
+          {"as_busy", network.as_busy},
+          {"busiest", std::move(links)}};
 }
 
 Json expectations_json(const std::vector<ExpectationResult>& expectations) {
@@ -69,6 +108,12 @@ Json to_json(const RunResult& result) {
         {"p95", number(result.step_seconds.p95)},
         {"max", number(result.step_seconds.max)},
         {"mean", number(result.step_seconds.mean)}}},
+      {"steady_step_seconds",
+       {{"steps", result.steady_step_seconds.steps},
+        {"p50", number(result.steady_step_seconds.p50)},
+        {"p95", number(result.steady_step_seconds.p95)}}},
+      {"blame", blame_json(result.blame)},
+      {"network", network_json(result.network)},
       {"time_breakdown",
        {{"forward", number(result.time_breakdown.forward)},
         {"backward_compute", number(result.time_breakdown.backward_compute)},

@@ -10,6 +10,7 @@
 #include "engine/core/units.hpp"
 #include "engine/ddp/gradient_mean.hpp"
 #include "engine/faults/fault_spec.hpp"
+#include "engine/faults/imperfection_spec.hpp"
 #include "engine/tensor/dtype.hpp"
 
 namespace gradsync {
@@ -143,6 +144,7 @@ struct PowerSgdSpec {
 
 struct DdpSpec {
   std::optional<double> bucket_cap_mb;  ///< MiB; unset: PyTorch's None (25 MiB, first bucket 1 MiB)
+  std::optional<double> first_bucket_cap_mb;  ///< MiB; unset: what bucket_cap_mb says
   bool gradient_as_bucket_view = false;
   bool find_unused_parameters = false;
   bool static_graph = false;
@@ -297,6 +299,7 @@ struct Scenario {
   OutputSpec output;
   ExpectSpec expect;
   std::vector<FaultSpec> faults;
+  ImperfectionSpec imperfections;
   bool operator==(const Scenario&) const = default;
 };
 

@@ -25,6 +25,7 @@ class Checks {
     if (s_.backend == "sim") check_cluster();
     check_expect();
     for (std::size_t i = 0; i < s_.faults.size(); ++i) check_fault(i);
+    check_imperfections(document_, s_);
   }
 
  private:

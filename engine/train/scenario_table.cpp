@@ -42,7 +42,7 @@ Section make_root() {
       .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
                    train_section(), ddp_section(), cluster_section(), communication_section(),
                    simulation_section(), gloo_section(), nccl_section(), output_section(),
-                   expect_section(), faults_section()},
+                   expect_section(), faults_section(), imperfections_section()},
   };
 }
 

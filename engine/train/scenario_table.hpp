@@ -82,6 +82,7 @@ Section nccl_section();
 Section output_section();
 Section expect_section();
 Section faults_section();
+Section imperfections_section();
 
 /// Whether a section of this kind has the field.
 bool applies(const Field& field, const std::string& kind);

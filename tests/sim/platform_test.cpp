@@ -38,7 +38,8 @@ std::vector<double> arrivals(const ClusterSpec& cluster, int ranks,
                              const std::vector<std::pair<int, int>>& ways, Bytes bytes) {
   SimEngine engine;
   const Platform platform(engine, cluster, ranks);
-  RankNetwork network(engine, platform);
+  LinkLoads loads(engine);
+  RankNetwork network(engine, platform, loads);
   std::vector<double> times(ways.size());
   engine.start_actor("sender", platform.host(0), SimulationOptions::kReplayStackBytes, [&] {
     engine.in_kernel([&] {

@@ -45,13 +45,29 @@ TEST_CASE("result: JSON has the stable keys, in their order") {
   const Json json = to_json(result_of(scenario_of(2), two_finished()));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"schema_version", "scenario",       "backend",
-                                         "world_size",     "outcome",        "steps_completed",
-                                         "parameters",     "parameter_hash", "loss",
-                                         "step_seconds",   "time_breakdown", "simulated_seconds",
-                                         "wall_seconds",   "peak_rss_bytes", "ddp",
-                                         "diagnosis",      "tool_version",   "exit_status",
-                                         "notes",          "expectations"});
+  CHECK(keys == std::vector<std::string>{"schema_version",
+                                         "scenario",
+                                         "backend",
+                                         "world_size",
+                                         "outcome",
+                                         "steps_completed",
+                                         "parameters",
+                                         "parameter_hash",
+                                         "loss",
+                                         "step_seconds",
+                                         "steady_step_seconds",
+                                         "blame",
+                                         "network",
+                                         "time_breakdown",
+                                         "simulated_seconds",
+                                         "wall_seconds",
+                                         "peak_rss_bytes",
+                                         "ddp",
+                                         "diagnosis",
+                                         "tool_version",
+                                         "exit_status",
+                                         "notes",
+                                         "expectations"});
   CHECK(json["schema_version"] == 1);
   CHECK(json["scenario"] == "s");
   CHECK(json["backend"] == "sim");

@@ -126,7 +126,7 @@ TEST_CASE("scenario: every key reaches its member") {
     "train": {"batch_size": 11, "epochs": 12, "max_steps": 13, "accumulate_steps": 2,
               "no_sync": false, "clip_grad_norm": 14.5, "clip_norm_type": "inf",
               "error_if_nonfinite": true, "hash_every": 15, "check_hashes": true},
-    "ddp": {"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true, "find_unused_parameters": true,
+    "ddp": {"bucket_cap_mb": 1.5, "first_bucket_cap_mb": 0.75, "gradient_as_bucket_view": true, "find_unused_parameters": true,
             "static_graph": true, "broadcast_buffers": false, "pytorch_version": "1.13",
             "params_and_buffers_to_ignore": ["a", "b"], "gradient_mean": "predivide",
             "comm_hook": "power_sgd",
@@ -160,7 +160,17 @@ TEST_CASE("scenario: every key reaches its member") {
                "diagnosis": {"verdict": "deadlock", "kind": "uneven_shards", "catalog": "K01",
                              "ranks": [5], "step": 20, "collective": "bucket 0"}},
     "faults": [{"kind": "skip", "ranks": [1], "step": 2, "steps": 3, "at": "forward",
-                "message": "why"}]
+                "message": "why"}],
+    "imperfections": {
+      "seed": 21,
+      "compute": {"spread": 0.125, "jitter": 0.25, "distribution": "normal",
+                  "while_communicating": 1.5},
+      "slow_ranks": [{"ranks": [1], "factor": 2}],
+      "late_ranks": [{"ranks": [2], "duration": "3s"}],
+      "loader_stalls": [{"ranks": [3], "every": 4, "probability": 0.5, "duration": "5s"}],
+      "links": [{"link": "nic-0-0", "factor": 0.5, "latency": "6s", "down": "7s", "period": "8s"},
+                {"node": 1}],
+      "traffic": [{"flows": 9, "from": 1, "to": 2, "rate": "10Bps", "on": "11s", "period": "12s"}]}
   })";
   const Scenario s = parse(text);
   // The text leaves no key out: none is added when the scenario is written.
@@ -207,6 +217,7 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.train.hash_every = 15;
   expected.train.check_hashes = true;
   expected.ddp.bucket_cap_mb = 1.5;
+  expected.ddp.first_bucket_cap_mb = 0.75;
   expected.ddp.gradient_as_bucket_view = true;
   expected.ddp.find_unused_parameters = true;
   expected.ddp.static_graph = true;
@@ -277,6 +288,18 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.faults[0].steps = 3;
   expected.faults[0].at = FaultPoint::kForward;
   expected.faults[0].message = "why";
+  ImperfectionSpec& imperfections = expected.imperfections;
+  imperfections.seed = 21;
+  imperfections.compute_spread = 0.125;
+  imperfections.compute_jitter = 0.25;
+  imperfections.distribution = ImperfectionSpec::Distribution::kNormal;
+  imperfections.while_communicating = 1.5;
+  imperfections.slow_ranks = {{{1}, 2}};
+  imperfections.late_ranks = {{{2}, Seconds{3}}};
+  imperfections.loader_stalls = {{{3}, 4, 0.5, Seconds{5}}};
+  imperfections.links = {{"nic-0-0", std::nullopt, 0.5, Seconds{6}, Seconds{7}, Seconds{8}},
+                         {.link = {}, .node = 1}};
+  imperfections.traffic = {{9, 1, 2, BytesPerSecond{10}, Seconds{11}, Seconds{12}}};
   CHECK(s == expected);
 
   // What is written reads back to the same.

@@ -1,0 +1,93 @@
+#include "simulator/link_loads.hpp"
+
+#include <algorithm>
+
+namespace gradsync {
+
+LinkLoads::Number LinkLoads::number(Link* link) {
+  const auto [known, is_new] = numbers_.emplace(link, static_cast<Number>(links_.size()));
+  if (is_new) {
+    Account account;
+    account.link = link;
+    account.nominal = link->get_bandwidth();
+    links_.push_back(std::move(account));
+  }
+  return known->second;
+}
+
+LinkLoads::Way LinkLoads::way(const std::vector<Link*>& links) {
+  Way numbers;
+  for (Link* link : links) numbers.push_back(number(link));
+  return numbers;
+}
+
+void LinkLoads::set_share(Link* link, double share) {
+  constexpr double kNothing = 1e-12;
+  Account& account = links_[number(link)];
+  const Seconds now = engine_->now();
+  account.capacity += account.nominal * account.share * (now - account.since).count();
+  account.since = now;
+  account.share = share;
+  link->set_bandwidth(account.nominal * std::max(share, kNothing));
+}
+
+void LinkLoads::close(Link* link, Seconds date) {
+  set_share(link, 0);
+  links_[number(link)].opens = date;
+}
+
+Seconds LinkLoads::time_to_open(const Way& way) const {
+  constexpr Seconds kMargin{1e-9};  // events of one instant have no order
+  Seconds longest{0};
+  for (const Number link : way) {
+    const Account& account = links_[link];
+    if (account.share > 0 || account.opens <= Seconds{0}) continue;
+    longest = std::max(longest, account.opens - engine_->now() + kMargin);
+  }
+  return longest;
+}
+
+void LinkLoads::describe(Link* link, const std::string& condition) {
+  std::string& text = links_[number(link)].condition;
+  text += (text.empty() ? "" : ", ") + condition;
+}
+
+void LinkLoads::begin_communication() {
+  if (++communications_ == 1) communication_begin_ = engine_->now();
+}
+
+void LinkLoads::end_communication() {
+  if (--communications_ == 0) communication_ += engine_->now() - communication_begin_;
+}
+
+NetworkLoad LinkLoads::result(Seconds end) const {
+  NetworkLoad load;
+  load.communication = communication_;
+  for (const Account& account : links_) {
+    const double capacity =
+        account.capacity + account.nominal * account.share * (end - account.since).count();
+    if (account.bytes == 0 || capacity <= 0 || communication_ <= Seconds{0}) continue;
+    LinkLoad link;
+    link.name = account.link->get_name();
+    link.bandwidth = {capacity / end.count()};
+    link.bytes = account.bytes;
+    link.bytes_of_others = account.bytes_of_others;
+    link.use = account.bytes / (link.bandwidth.value * communication_.count());
+    link.use_by_others = account.bytes_of_others / capacity;
+    link.condition = account.condition;
+    load.links.push_back(std::move(link));
+  }
+  std::stable_sort(load.links.begin(), load.links.end(), [](const auto& a, const auto& b) {
+    return a.use + a.use_by_others > b.use + b.use_by_others;
+  });
+  if (load.links.empty()) return load;
+  constexpr double kAlike = 0.99;
+  const double busiest = load.links.front().use + load.links.front().use_by_others;
+  load.as_busy = std::count_if(load.links.begin(), load.links.end(), [&](const LinkLoad& link) {
+    return link.use + link.use_by_others >= busiest * kAlike;
+  });
+  if (load.links.size() > kListed) load.links.resize(kListed);
+  return load;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,166 @@
+#include "simulator/network_imperfections.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "engine/core/error.hpp"
+#include "engine/train/scenario_hints.hpp"
+
+namespace gradsync {
+namespace {
+
+using LinkList = std::vector<LinkLoads::Link*>;
+
+/// The directions of the cable that has this name, or one direction by its own.
+bool is_called(const std::string& link, const std::string& name) {
+  return link == name || link == name + "_UP" || link == name + "_DOWN";
+}
+
+/// What people call it: without the direction.
+std::string cable_name(std::string link) {
+  for (const char* direction : {"_UP", "_DOWN"}) {
+    if (link.ends_with(direction)) link.resize(link.size() - std::string(direction).size());
+  }
+  return link;
+}
+
+LinkList find_links(const ImperfectionSpec::Link& spec, std::size_t index, SimEngine& engine) {
+  LinkList found;
+  std::vector<std::string> names;
+  const std::string of_node = spec.node ? fmt::format("nic-{}-", *spec.node) : "";
+  for (LinkLoads::Link* link : engine.simgrid().get_all_links()) {
+    const std::string name = link->get_name();
+    names.push_back(cable_name(name));
+    const bool is_meant = spec.node ? name.starts_with(of_node) : is_called(name, spec.link);
+    if (is_meant) found.push_back(link);
+  }
+  if (!found.empty()) return found;
+  const std::string place = fmt::format("/imperfections/links/{}/", index);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (spec.node) {
+    throw ConfigError({"", place + "node", "a node with adapters of its own (star, leaf_spine)",
+                       fmt::format("{}", *spec.node),
+                       "give the link by its name; one is " + names.front()});
+  }
+  std::string hint = scenario_table::did_you_mean(spec.link, names);
+  if (hint.empty()) hint = "there are " + names.front() + " to " + names.back();
+  throw ConfigError({"", place + "link", fmt::format("one of the {} links", names.size()),
+                     "\"" + spec.link + "\"", hint});
+}
+
+/// Down for the last `down` of every period. What it had before, it has again afterwards.
+class FlappingLink : public std::enable_shared_from_this<FlappingLink> {
+ public:
+  FlappingLink(SimEngine& engine, LinkLoads& loads, LinkList links, Seconds down, Seconds period)
+      : engine_(&engine),
+        loads_(&loads),
+        links_(std::move(links)),
+        shares_(links_.size(), 1),
+        down_(down),
+        period_(period) {}
+
+  void wait_for_end_of_period() {
+    engine_->in_background(period_ - down_, [self = shared_from_this()] { self->go_down(); });
+  }
+
+ private:
+  void go_down() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      shares_[i] = loads_->share(links_[i]);
+      loads_->close(links_[i], engine_->now() + down_);
+    }
+    engine_->in_background(down_, [self = shared_from_this()] { self->come_up(); });
+  }
+  void come_up() {
+    for (std::size_t i = 0; i < links_.size(); ++i) loads_->set_share(links_[i], shares_[i]);
+    wait_for_end_of_period();
+  }
+
+  SimEngine* engine_;
+  LinkLoads* loads_;
+  LinkList links_;
+  std::vector<double> shares_;
+  Seconds down_;
+  Seconds period_;
+};
+
+/// Goes on and off.
+class PulsingTraffic : public std::enable_shared_from_this<PulsingTraffic> {
+ public:
+  PulsingTraffic(SimEngine& engine, LinkLoads& loads, const TrafficFlow& flow, Platform::Host* from,
+                 Platform::Host* to)
+      : engine_(&engine), loads_(&loads), flow_(flow), from_(from), to_(to) {
+    std::vector<Platform::Link*> links;
+    double unused = 0;
+    from_->route_to(to_, links, &unused);
+    way_ = loads.way(links);
+  }
+
+  void start() {
+    engine_->in_background(flow_.begin, [self = shared_from_this()] { self->turn_on(); });
+  }
+
+ private:
+  void turn_on() {
+    const Seconds closed = loads_->time_to_open(way_);
+    if (closed > Seconds{0}) {
+      return engine_->in_background(closed, [self = shared_from_this()] { self->turn_on(); });
+    }
+    const auto under_way =
+        engine_->start_background_flow(from_, to_, [self = shared_from_this()](double bytes) {
+          self->loads_->add_of_others(self->way_, bytes);
+        });
+    if (flow_.period <= Seconds{0} || flow_.on >= flow_.period) return;
+    engine_->in_background(flow_.on, [self = shared_from_this(), under_way] {
+      self->engine_->stop_background_flow(under_way);
+      self->engine_->in_background(self->flow_.period - self->flow_.on,
+                                   [self] { self->turn_on(); });
+    });
+  }
+
+  SimEngine* engine_;
+  LinkLoads* loads_;
+  TrafficFlow flow_;
+  Platform::Host* from_;
+  Platform::Host* to_;
+  LinkLoads::Way way_;
+};
+
+}  // namespace
+
+void arrange_links(const ImperfectionSpec& spec, SimEngine& engine, Platform& platform,
+                   LinkLoads& loads) {
+  for (std::size_t i = 0; i < spec.links.size(); ++i) {
+    const ImperfectionSpec::Link& item = spec.links[i];
+    const LinkList links = find_links(item, i, engine);
+    for (LinkLoads::Link* link : links) {
+      if (item.factor != 1) {
+        loads.set_share(link, loads.share(link) * item.factor);
+        loads.describe(link, fmt::format("at {:g} of its bandwidth", item.factor));
+      }
+      if (item.latency > Seconds{0}) {
+        platform.add_latency(link, item.latency);
+        loads.describe(link, format_duration(item.latency) + " more latency");
+      }
+      if (item.down > Seconds{0}) {
+        loads.describe(link, fmt::format("down {} of every {}", format_duration(item.down),
+                                         format_duration(item.period)));
+      }
+    }
+    if (item.down <= Seconds{0}) continue;
+    std::make_shared<FlappingLink>(engine, loads, links, item.down, item.period)
+        ->wait_for_end_of_period();
+  }
+}
+
+void arrange_traffic(SimEngine& engine, const Platform& platform, LinkLoads& loads) {
+  for (const Platform::Traffic& traffic : platform.traffic()) {
+    std::make_shared<PulsingTraffic>(engine, loads, traffic.flow, traffic.from, traffic.to)
+        ->start();
+  }
+}
+
+}  // namespace gradsync
