@@ -14,27 +14,31 @@ namespace {
 constexpr double kMiB = 1024.0 * 1024.0;
 const std::string kDefault = "null";
 
-double cap_of(const std::string& value) {
+/// Which of a setting's two values is looked for.
+using Value = std::string BucketSetting::*;
+
+double mib_of(const std::string& value) {
   return value == kDefault ? 0 : std::stod(value);
 }
 
 /// Every number once, whatever its spelling: 25 and 25.0 are the same cap.
-bool is_tried(const std::vector<TuneTrial>& trials, const std::string& value) {
+bool is_tried(const std::vector<TuneTrial>& trials, Value part, const std::string& value) {
   return std::any_of(trials.begin(), trials.end(), [&](const TuneTrial& trial) {
-    return trial.value == value ||
-           (value != kDefault && trial.value != kDefault && cap_of(trial.value) == cap_of(value));
+    const std::string& tried = trial.setting.*part;
+    return tried == value ||
+           (value != kDefault && tried != kDefault && mib_of(tried) == mib_of(value));
   });
 }
 
-std::vector<std::string> first_values(const std::string& baseline, Bytes model_bytes) {
-  std::vector<std::string> values = {baseline, kDefault};
-  const double whole = static_cast<double>(model_bytes) / kMiB;
-  for (double power = 1;; power *= 10) {
+/// 1, 2, 5, 10, 25, 50, 100, ... times `smallest`, up to the first that is `enough`.
+std::vector<std::string> series(double smallest, double enough) {
+  std::vector<std::string> values;
+  for (double power = smallest;; power *= 10) {
     for (const double factor : {1.0, 2.0, 5.0}) {
       // 25 in place of 20: the value that PyTorch's default has.
-      const double cap = factor * power == 20 ? 25 : factor * power;
-      values.push_back(fmt::format("{:g}", cap));
-      if (cap >= whole) return values;
+      const double value = factor * power == 20 ? 25 : factor * power;
+      values.push_back(fmt::format("{:g}", value));
+      if (value >= enough) return values;
     }
   }
 }
@@ -48,7 +52,7 @@ bool completed(const TuneTrial& trial) {
   return trial.result.outcome == "completed";
 }
 
-/// The shortest step; among equals the smallest cap (trials are sorted by it).
+/// The shortest step; among equals the first of the list.
 const TuneTrial* best_of(const std::vector<TuneTrial>& trials) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const TuneTrial& trial : trials) {
@@ -60,19 +64,45 @@ const TuneTrial* best_of(const std::vector<TuneTrial>& trials) {
   return nullptr;
 }
 
-std::vector<std::string> values_around(const std::vector<TuneTrial>& trials) {
+std::vector<std::string> values_around(const std::vector<TuneTrial>& trials, Value part) {
   std::vector<std::string> values;
   const TuneTrial* best = best_of(trials);
-  if (best == nullptr || best->value == kDefault) return values;
+  if (best == nullptr || best->setting.*part == kDefault) return values;
   const auto at = static_cast<std::size_t>(best - trials.data());
   const auto between = [&](const TuneTrial& other) {
-    if (other.value == kDefault) return;
-    values.push_back(
-        fmt::format("{:g}", two_digits(std::sqrt(cap_of(best->value) * cap_of(other.value)))));
+    if (other.setting.*part == kDefault) return;
+    values.push_back(fmt::format(
+        "{:g}", two_digits(std::sqrt(mib_of(best->setting.*part) * mib_of(other.setting.*part)))));
   };
   if (at > 0) between(trials[at - 1]);
   if (at + 1 < trials.size()) between(trials[at + 1]);
   return values;
+}
+
+/// Tries `values` for one part of a setting, the other as in `fixed`, then twice those around the
+/// best. `trials` stay sorted by that part.
+void search(std::vector<TuneTrial>& trials, const BucketSetting& fixed, Value part,
+            const std::vector<std::string>& values, const RunSettings& run) {
+  const auto try_all = [&](const std::vector<std::string>& candidates) {
+    std::vector<BucketSetting> fresh;
+    for (const std::string& value : candidates) {
+      const bool repeated = std::any_of(fresh.begin(), fresh.end(), [&](const auto& other) {
+        return other.*part == value || (value != kDefault && other.*part != kDefault &&
+                                        mib_of(other.*part) == mib_of(value));
+      });
+      if (repeated || is_tried(trials, part, value)) continue;
+      fresh.push_back(fixed);
+      fresh.back().*part = value;
+    }
+    if (fresh.empty()) return;
+    const std::vector<PointResult> results = run(fresh);
+    for (std::size_t i = 0; i < fresh.size(); ++i) trials.push_back({fresh[i], results.at(i)});
+    std::stable_sort(trials.begin(), trials.end(), [part](const TuneTrial& a, const TuneTrial& b) {
+      return mib_of(a.setting.*part) < mib_of(b.setting.*part);
+    });
+  };
+  try_all(values);
+  for (int round = 0; round < 2; ++round) try_all(values_around(trials, part));
 }
 
 std::string ms(double seconds) {
@@ -80,16 +110,20 @@ std::string ms(double seconds) {
   return fmt::format("{:.{}f} ms", value, value < 1 ? 3 : value < 100 ? 2 : 1);
 }
 
-std::string setting(const TuneTrial& trial) {
-  return trial.value == kDefault ? "bucket_cap_mb unset (25 MiB, first bucket 1 MiB)"
-                                 : "bucket_cap_mb=" + trial.value;
+std::string describe(const BucketSetting& setting) {
+  const bool is_default = setting.cap == kDefault;
+  std::string text = is_default ? "bucket_cap_mb unset (25 MiB" : "bucket_cap_mb=" + setting.cap;
+  if (setting.first != kDefault) {
+    return text + (is_default ? ")" : "") + ", first_bucket_cap_mb=" + setting.first;
+  }
+  return is_default ? text + ", first bucket 1 MiB)" : text;
 }
 
 std::string row(const char* what, const TuneTrial& trial) {
   const PointResult& r = trial.result;
-  return fmt::format("  {:<10}{:<50}{:>12}{:>12}{:>12}{:>12}{:>12}{:>9}\n", what, setting(trial),
-                     ms(r.step_p50), ms(r.forward), ms(r.backward), ms(r.exposed), ms(r.optimizer),
-                     r.buckets);
+  return fmt::format("  {:<10}{:<50}{:>12}{:>12}{:>12}{:>12}{:>12}{:>9}\n", what,
+                     describe(trial.setting), ms(r.step_p50), ms(r.forward), ms(r.backward),
+                     ms(r.exposed), ms(r.optimizer), r.buckets);
 }
 
 std::string reason(const TuneTrial& from, const TuneTrial& to) {
@@ -115,39 +149,53 @@ std::string reason(const TuneTrial& from, const TuneTrial& to) {
   return why;
 }
 
+/// What the first bucket alone gains over what the best cap gains.
+std::string first_bucket_line(const TuneAnswer& answer) {
+  if (answer.first_trials.empty()) return {};
+  const double without = answer.best_cap.result.step_p50;
+  const double with = answer.best.result.step_p50;
+  if (answer.best.setting.first == answer.best_cap.setting.first) {
+    return fmt::format("The first bucket: none of {} other sizes gains more than a thousandth.\n",
+                       answer.first_trials.size());
+  }
+  return fmt::format("Of that, first_bucket_cap_mb={} gains {:.1f}%: {} in place of {}.\n",
+                     answer.best.setting.first, (1 - with / without) * 100, ms(with), ms(without));
+}
+
 }  // namespace
 
-TuneAnswer tune_bucket_cap(
-    const std::string& baseline, Bytes model_bytes,
-    const std::function<std::vector<PointResult>(const std::vector<std::string>& values)>& run) {
+TuneAnswer tune_buckets(const BucketSetting& baseline, Bytes model_bytes, const RunSettings& run) {
   TuneAnswer answer;
-  const auto try_all = [&](const std::vector<std::string>& values) {
-    std::vector<TuneTrial> fresh;
-    for (const std::string& value : values) {
-      if (!is_tried(answer.trials, value) && !is_tried(fresh, value)) fresh.push_back({value, {}});
-    }
-    std::vector<std::string> fresh_values;
-    for (const TuneTrial& trial : fresh) fresh_values.push_back(trial.value);
-    const auto results = run(fresh_values);
-    for (std::size_t i = 0; i < fresh.size(); ++i) {
-      fresh[i].result = results.at(i);
-      answer.trials.push_back(fresh[i]);
-    }
-    std::stable_sort(
-        answer.trials.begin(), answer.trials.end(),
-        [](const TuneTrial& a, const TuneTrial& b) { return cap_of(a.value) < cap_of(b.value); });
-  };
-  try_all(first_values(baseline, model_bytes));
-  for (int round = 0; round < 2; ++round) try_all(values_around(answer.trials));
-
+  const Value cap = &BucketSetting::cap;
+  const Value first = &BucketSetting::first;
+  std::vector<std::string> caps = series(1, static_cast<double>(model_bytes) / kMiB);
+  caps.insert(caps.begin(), {baseline.cap, kDefault});
+  search(answer.trials, baseline, cap, caps, run);
   const TuneTrial* best = best_of(answer.trials);
   if (best == nullptr) {
     throw Error(ErrorCode::kInternal,
                 "no run of the scenario completed: " + answer.trials.front().result.error);
   }
-  answer.best = *best;
+  answer.best = answer.best_cap = *best;
   for (const TuneTrial& trial : answer.trials) {
-    if (trial.value == baseline) answer.baseline = trial;
+    if (trial.setting == baseline) answer.baseline = trial;
+  }
+
+  constexpr double kDefaultCap = 25;
+  const std::string& best_cap = answer.best_cap.setting.cap;
+  const double limit = best_cap == kDefault ? kDefaultCap : mib_of(best_cap);
+  // A first bucket as large as the others is no first bucket.
+  std::vector<std::string> firsts = series(0.1, limit);
+  std::erase_if(firsts, [&](const std::string& value) { return mib_of(value) >= limit; });
+  std::vector<TuneTrial> trials{answer.best_cap};
+  search(trials, answer.best_cap.setting, first, firsts, run);
+  const TuneTrial* best_first = best_of(trials);
+  // The one that is there already wins over what is better by no more than a thousandth.
+  if (best_first->result.step_p50 < answer.best_cap.result.step_p50 * 0.999) {
+    answer.best = *best_first;
+  }
+  for (const TuneTrial& trial : trials) {
+    if (!(trial.setting == answer.best_cap.setting)) answer.first_trials.push_back(trial);
   }
   const PointResult& r = answer.best.result;
   answer.least_seconds = r.data + r.forward + r.backward + r.optimizer;
@@ -158,20 +206,23 @@ std::string describe(const TuneAnswer& answer) {
   std::string text =
       fmt::format("# {:<9} {:<50}{:>12}{:>12}{:>12}{:>12}{:>12}{:>9}\n", "", "setting", "step",
                   "forward", "backward", "exposed", "optimizer", "buckets");
-  for (const TuneTrial& trial : answer.trials) {
-    const bool is_best = trial.value == answer.best.value;
-    const bool is_baseline = trial.value == answer.baseline.value;
-    text += row(is_best ? "best" : is_baseline ? "now" : "", trial);
+  for (const auto* trials : {&answer.trials, &answer.first_trials}) {
+    for (const TuneTrial& trial : *trials) {
+      const bool is_best = trial.setting == answer.best.setting;
+      const bool is_baseline = trial.setting == answer.baseline.setting;
+      text += row(is_best ? "best" : is_baseline ? "now" : "", trial);
+    }
   }
   const double now = answer.baseline.result.step_p50;
   const double best = answer.best.result.step_p50;
-  if (answer.best.value == answer.baseline.value || best >= now * 0.999) {
+  if (answer.best.setting == answer.baseline.setting || best >= now * 0.999) {
     text += fmt::format("Keep {}: no other setting is faster by more than a thousandth.\n",
-                        setting(answer.baseline));
+                        describe(answer.baseline.setting));
   } else {
     text += fmt::format("Set {}: the step takes {} in place of {}, {:.1f}% less.\n",
-                        setting(answer.best), ms(best), ms(now), (1 - best / now) * 100);
+                        describe(answer.best.setting), ms(best), ms(now), (1 - best / now) * 100);
     text += reason(answer.baseline, answer.best) + "\n";
+    text += first_bucket_line(answer);
   }
   text += fmt::format(
       "Without any exposed communication it would be {}; that is all that a faster network or "

@@ -8,33 +8,45 @@
 
 namespace gradsync {
 
-/// A setting of DDP's buckets and what it came to.
+/// A setting of DDP's buckets: ddp.bucket_cap_mb and ddp.first_bucket_cap_mb as JSON, a number of
+/// MiB or "null" (PyTorch's default, and a first bucket as `cap` says).
+struct BucketSetting {
+  std::string cap = "null";
+  std::string first = "null";
+  bool operator==(const BucketSetting&) const = default;
+};
+
+/// What a setting came to.
 struct TuneTrial {
-  std::string value;  ///< of ddp.bucket_cap_mb: a number of MiB, or "null", PyTorch's default
+  BucketSetting setting;
   PointResult result;
 };
 
 struct TuneAnswer {
   TuneTrial baseline;  ///< the scenario as it is
+  TuneTrial best_cap;  ///< with the scenario's own first bucket
   TuneTrial best;
-  std::vector<TuneTrial> trials;  ///< all, by cap; "null" first
+  std::vector<TuneTrial> trials;        ///< of caps, by cap; "null" first
+  std::vector<TuneTrial> first_trials;  ///< of the first bucket, with the best cap, by its size
   /// A step cannot be shorter, whatever the buckets: data, forward, backward and optimizer alone.
   double least_seconds = 0;
 };
 
-/// Looks for the bucket_cap_mb with the shortest median step.
+/// Looks for the bucket_cap_mb, and with it for the first_bucket_cap_mb, with the shortest median
+/// step.
 ///
-/// Tried are 1, 2, 5, 10, 25, 50, 100, ... MiB up to the first that holds the whole model in one
-/// bucket, PyTorch's default and the scenario's own; then, twice, the geometric means between the
-/// best and its neighbours, rounded to two digits: a step time over the cap is not smooth, so more
-/// digits mean nothing. Of settings that are equal to a thousandth the one with the smallest cap
-/// wins: its buckets take the least memory.
+/// Tried are caps of 1, 2, 5, 10, 25, 50, 100, ... MiB up to the first that holds the whole model
+/// in one bucket, PyTorch's default and the scenario's own; then, twice, the geometric means
+/// between the best and its neighbours, rounded to two digits: a step time over the cap is not
+/// smooth, so more digits mean nothing. With the best cap, first buckets of 0.1, 0.2, 0.5, 1, ...
+/// MiB below it are tried in the same way. Of settings that are equal to a thousandth the one with
+/// the smallest cap wins, whose buckets take the least memory, and with the first bucket that is
+/// there already.
 ///
-/// `baseline` is the scenario's value as JSON. `run` measures a list of values, in any order of
-/// time, and returns the results in that of the list.
-TuneAnswer tune_bucket_cap(
-    const std::string& baseline, Bytes model_bytes,
-    const std::function<std::vector<PointResult>(const std::vector<std::string>& values)>& run);
+/// `run` measures a list of settings, in any order of time, and returns the results in that of the
+/// list.
+using RunSettings = std::function<std::vector<PointResult>(const std::vector<BucketSetting>&)>;
+TuneAnswer tune_buckets(const BucketSetting& baseline, Bytes model_bytes, const RunSettings& run);
 
 /// The answer for a person: what to set, what it gains, where the time goes before and after, and
 /// why.

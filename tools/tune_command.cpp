@@ -36,7 +36,9 @@ Bytes model_bytes(const Scenario& scenario) {
 }
 
 nlohmann::ordered_json to_json(const TuneTrial& trial) {
-  nlohmann::ordered_json json = {{"bucket_cap_mb", nlohmann::ordered_json::parse(trial.value)}};
+  using Json = nlohmann::ordered_json;
+  Json json = {{"bucket_cap_mb", Json::parse(trial.setting.cap)},
+               {"first_bucket_cap_mb", Json::parse(trial.setting.first)}};
   json.update(gradsync::to_json(trial.result));
   return json;
 }
@@ -44,9 +46,11 @@ nlohmann::ordered_json to_json(const TuneTrial& trial) {
 nlohmann::ordered_json to_json(const TuneAnswer& answer) {
   nlohmann::ordered_json trials = nlohmann::ordered_json::array();
   for (const TuneTrial& trial : answer.trials) trials.push_back(to_json(trial));
+  for (const TuneTrial& trial : answer.first_trials) trials.push_back(to_json(trial));
   return {{"schema_version", 1},
           {"now", to_json(answer.baseline)},
           {"best", to_json(answer.best)},
+          {"best_cap_alone", to_json(answer.best_cap)},
           {"least_seconds", answer.least_seconds},
           {"trials", trials}};
 }
@@ -57,11 +61,14 @@ int tune(const TuneOptions& options) {
       options.out.empty() ? fs::path("runs") / (scenario.name + "-tune") : fs::path(options.out);
   const int jobs = options.jobs.value_or(default_jobs(scenario));
   PointProgress progress(0);
-  const auto run = [&](const std::vector<std::string>& values) {
+  const auto run = [&](const std::vector<BucketSetting>& settings) {
     std::vector<Scenario> scenarios;
-    for (const std::string& value : values) {
+    for (const BucketSetting& setting : settings) {
       std::vector<ScenarioOverride> overrides = overrides_of(options.scenario);
-      overrides.push_back({"ddp.bucket_cap_mb", value, "tune's bucket_cap_mb=" + value});
+      overrides.push_back(
+          {"ddp.bucket_cap_mb", setting.cap, "tune's bucket_cap_mb=" + setting.cap});
+      overrides.push_back({"ddp.first_bucket_cap_mb", setting.first,
+                           "tune's first_bucket_cap_mb=" + setting.first});
       scenarios.push_back(load_scenario(options.file, overrides));
     }
     progress.expect(scenarios.size());
@@ -73,9 +80,12 @@ int tune(const TuneOptions& options) {
     }
     return results;
   };
-  const auto& cap = scenario.ddp.bucket_cap_mb;
-  const TuneAnswer answer =
-      tune_bucket_cap(cap ? fmt::format("{:g}", *cap) : "null", model_bytes(scenario), run);
+  const auto text = [](const std::optional<double>& mib) {
+    return mib ? fmt::format("{:g}", *mib) : std::string("null");
+  };
+  const BucketSetting baseline{text(scenario.ddp.bucket_cap_mb),
+                               text(scenario.ddp.first_bucket_cap_mb)};
+  const TuneAnswer answer = tune_buckets(baseline, model_bytes(scenario), run);
   progress.clear();
   std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
   return 0;
@@ -84,7 +94,8 @@ int tune(const TuneOptions& options) {
 }  // namespace
 
 void add_tune_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("tune", "Find the bucket_cap_mb with the shortest step");
+  CLI::App* command =
+      app.add_subcommand("tune", "Find the bucket_cap_mb and first bucket with the shortest step");
   command->footer("Runs are kept in the folder of --out and not run again.");
   auto options = std::make_shared<TuneOptions>();
   command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();

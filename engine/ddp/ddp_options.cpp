@@ -6,16 +6,30 @@
 
 namespace gradsync {
 
-BucketCaps bucket_caps(const DdpOptions& options) {
-  if (!options.bucket_cap_mb) return {options.first_bucket_bytes, kDefaultBucketCapBytes};
-  const double cap = *options.bucket_cap_mb * 1024 * 1024;
+namespace {
+
+Bytes cap_bytes(double mebibytes, const char* option) {
+  const double cap = mebibytes * 1024 * 1024;
   if (!(cap > 0 && cap < 0x1p62)) {
     throw Error(ErrorCode::kMisuse,
-                fmt::format("DDP: bucket_cap_mb must be positive, got {}", *options.bucket_cap_mb));
+                fmt::format("DDP: {} must be positive, got {}", option, mebibytes));
   }
-  const auto bytes = static_cast<Bytes>(cap);
-  const bool first_is_fixed = options.pytorch_version < PytorchVersion{2, 4};
-  return {first_is_fixed ? options.first_bucket_bytes : bytes, bytes};
+  return static_cast<Bytes>(cap);
+}
+
+}  // namespace
+
+BucketCaps bucket_caps(const DdpOptions& options) {
+  BucketCaps caps{options.first_bucket_bytes, kDefaultBucketCapBytes};
+  if (options.bucket_cap_mb) {
+    caps.others = cap_bytes(*options.bucket_cap_mb, "bucket_cap_mb");
+    const bool first_is_fixed = options.pytorch_version < PytorchVersion{2, 4};
+    if (!first_is_fixed) caps.first = caps.others;
+  }
+  if (options.first_bucket_cap_mb) {
+    caps.first = cap_bytes(*options.first_bucket_cap_mb, "first_bucket_cap_mb");
+  }
+  return caps;
 }
 
 }  // namespace gradsync

@@ -20,6 +20,9 @@ struct DdpOptions {
   /// PyTorch's dist._DEFAULT_FIRST_BUCKET_BYTES: the first bucket's cap where it has one of its
   /// own.
   Bytes first_bucket_bytes = kDefaultFirstBucketBytes;
+  /// MiB: the first bucket's cap whatever bucket_cap_mb is. PyTorch has no such option: there it
+  /// takes dist._DEFAULT_FIRST_BUCKET_BYTES and, since 2.4, a bucket_cap_mb that is left at None.
+  std::optional<double> first_bucket_cap_mb = {};
   /// Gradients are views into the buckets: no copy back, and no second copy in memory.
   bool gradient_as_bucket_view = false;
   /// Walk the graph from the outputs after every forward: parameters that it does not reach count
@@ -48,8 +51,8 @@ struct BucketCaps {
   Bytes others;
 };
 
-/// What `bucket_cap_mb` and `pytorch_version` come to. Throws Error(kMisuse) unless the cap is
-/// positive.
+/// What `bucket_cap_mb`, `first_bucket_cap_mb` and `pytorch_version` come to. Throws Error(kMisuse)
+/// unless the caps are positive.
 BucketCaps bucket_caps(const DdpOptions& options);
 
 }  // namespace gradsync

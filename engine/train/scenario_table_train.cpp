@@ -276,6 +276,14 @@ Section ddp_section() {
                     {.examples = {25, 50, 0.5},
                      .default_text = "25, and 1 for the first bucket",
                      .other_names = {"bucket_cap", "bucket_size", "bucket_size_mb"}}),
+              field("first_bucket_cap_mb", SCENARIO_MEMBER(ddp.first_bucket_cap_mb), above(0),
+                    "Size at which the first bucket is full, in MiB, whatever `bucket_cap_mb` is. "
+                    "No option of PyTorch's: there set "
+                    "`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES` before DDP is made, and leave "
+                    "`bucket_cap_mb` at None (since 2.4 a value holds for the first bucket too).",
+                    {.examples = {1, 4},
+                     .default_text = "1 where `bucket_cap_mb` is null, else as it",
+                     .other_names = {"first_bucket_cap", "first_bucket_size_mb"}}),
               field("gradient_as_bucket_view", SCENARIO_MEMBER(ddp.gradient_as_bucket_view), any(),
                     "Gradients are views into the buckets, which saves a copy each way."),
               field("find_unused_parameters", SCENARIO_MEMBER(ddp.find_unused_parameters), any(),
