@@ -123,7 +123,12 @@ void print_result(std::ostream& stream, const RunResult& result, const std::stri
                                  result.wall_seconds)
                    : fmt::format("{:.3g} s", result.wall_seconds));
   if (!run_directory.empty()) line("run directory", run_directory);
-  if (result.diagnosis) stream << '\n' << format_text(*result.diagnosis);
+  if (!result.diagnosis) return;
+  if (result.diagnosis->verdict == "clean") {
+    line("note", result.diagnosis->because);
+  } else {
+    stream << '\n' << format_text(*result.diagnosis);
+  }
 }
 
 }  // namespace gradsync

@@ -72,7 +72,10 @@ std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph
     join_->announce_forward();
   }
   if (trains) reducer_->rebuild_buckets();
-  if (buffers_are_due()) sync_buffers(join_ ? join_->highest_rank(true) : 0);
+  if (buffers_are_due()) {
+    sync_buffers(join_ ? join_->highest_rank(true) : 0,
+                 trains ? Phase::kForward : Phase::kEvaluation);
+  }
   if (join_) join_->announce_backward(reduces);
 
   std::vector<Variable> outputs = model_->forward(batch, graph);
@@ -127,8 +130,8 @@ bool DistributedDataParallel::buffers_are_due() const {
   return require_forward_param_sync_ && options_.broadcast_buffers && !buffers().empty();
 }
 
-void DistributedDataParallel::sync_buffers(int root) {
-  broadcast_coalesced(*group_, buffers(), root, position_.options(Phase::kForward, "buffers"));
+void DistributedDataParallel::sync_buffers(int root, Phase phase) {
+  broadcast_coalesced(*group_, buffers(), root, position_.options(phase, "buffers"));
 }
 
 // Join
@@ -159,7 +162,7 @@ bool DistributedDataParallel::shadow_iteration() {
   next_joined_iteration();
   if (join_->count_active_ranks() == 0) return false;
   reducer_->rebuild_buckets();
-  if (buffers_are_due()) sync_buffers(join_->highest_rank(false));
+  if (buffers_are_due()) sync_buffers(join_->highest_rank(false), Phase::kForward);
   const bool reduces = join_->others_reduce();
   require_forward_param_sync_ = reduces;
   if (reduces) reducer_->shadow_backward();

@@ -83,7 +83,7 @@ class DistributedDataParallel {
   std::vector<Tensor> buffers() const;
   void broadcast_state(int root, const CollectiveOptions& options);
   bool buffers_are_due() const;
-  void sync_buffers(int root);
+  void sync_buffers(int root, Phase phase);
 
   // For Join
   void enter_join(const JoinOptions& options);

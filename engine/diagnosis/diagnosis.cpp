@@ -23,6 +23,7 @@ constexpr Rule kRules[] = {
     find_group_creation,
     find_not_joined,
     find_uneven_shards,
+    find_hidden_error,
     find_out_of_step,
     find_parameters_differ,
     find_misuse,
@@ -38,10 +39,12 @@ constexpr Rule kRules[] = {
     describe_unknown,
     find_buffers_differ,
     find_not_a_number,
+    find_wrong_clip,
     find_wrong_samples,
     find_uneven_batches,
     find_different_call_sites,
     find_straggler,
+    find_padding,
 };
 
 /// What bears on every verdict: evidence that is missing, and findings that are not the cause.

@@ -20,7 +20,11 @@ std::vector<int> ranks_that_ran_out(const Digest& digest, const std::vector<Shar
   for (const RankView& view : digest.ranks) {
     const Shard& shard = shards[static_cast<std::size_t>(view.rank)];
     if (!shard.known || shard.steps > step) continue;
-    if (view.standing == Standing::kFinished || view.standing == Standing::kUnknown) {
+    // Out of its loop, and still at something of its own behind it.
+    const bool is_done = view.standing == Standing::kRunning &&
+                         view.report->phase == Phase::kUser &&
+                         view.report->steps_completed >= shard.steps;
+    if (view.standing == Standing::kFinished || view.standing == Standing::kUnknown || is_done) {
       ranks.push_back(view.rank);
     }
   }
@@ -64,9 +68,13 @@ std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard
     // The ranks did not stop when they ran out, but went on to the next epoch.
     diagnosis.step = fewest_an_epoch;
     diagnosis.first_cause = fmt::format(
-        "from step {} on ranks were in different epochs, and gradients of different epochs were "
-        "averaged",
+        "from step {} on ranks were in different epochs, and collectives of different epochs met",
         fewest_an_epoch);
+    if (const auto mismatch = first_mismatch(digest)) {
+      diagnosis.consequences.push_back(
+          fmt::format("#{} was the first that did not meet its like: {}",
+                      mismatch->record->sequence, mismatch->describe("issued", "issued")));
+    }
   } else {
     diagnosis.step = record.label.step;
     diagnosis.first_cause = fmt::format("{} had no batch for step {} (epoch {})",

@@ -23,6 +23,7 @@ std::optional<Diagnosis> find_group_creation(const Digest& digest);    ///< grou
 std::optional<Diagnosis> find_not_joined(const Digest& digest);        ///< not_joined, K22
 
 std::optional<Diagnosis> find_uneven_shards(const Digest& digest);  ///< uneven_shards, K01 and K02
+std::optional<Diagnosis> find_hidden_error(const Digest& digest);  ///< error, K06 (rules_crash.cpp)
 
 // The first collective that did not meet its like (rules_out_of_step.cpp)
 std::optional<Diagnosis> find_out_of_step(const Digest& digest);  ///< K05, K08, K11, K23, K25
@@ -49,10 +50,13 @@ std::optional<Diagnosis> describe_unknown(const Digest& digest);  ///< unknown
 
 // Runs that completed, and are wrong or slow (rules_silent.cpp, rules_straggler.cpp)
 std::optional<Diagnosis> find_not_a_number(const Digest& digest);    ///< not_a_number
+std::optional<Diagnosis> find_wrong_clip(const Digest& digest);      ///< norm_*, unscaled_*, K09
 std::optional<Diagnosis> find_wrong_samples(const Digest& digest);   ///< samples_*, K10
 std::optional<Diagnosis> find_uneven_batches(const Digest& digest);  ///< uneven_batches, K13
 /// different_call_sites, K05 (rules_call_sites.cpp)
 std::optional<Diagnosis> find_different_call_sites(const Digest& digest);
 std::optional<Diagnosis> find_straggler(const Digest& digest);  ///< straggler, K15
+/// Has the verdict "clean": samples that DistributedSampler repeats by design.
+std::optional<Diagnosis> find_padding(const Digest& digest);  ///< samples_padded, K10
 
 }  // namespace gradsync::diagnosis

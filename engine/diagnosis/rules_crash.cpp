@@ -24,10 +24,18 @@ void add_consequences(Diagnosis& diagnosis, const Digest& digest) {
       fmt::format("the errors of {} follow from it", rank_list(frontier->waiting)));
 }
 
+/// The step in which the rank was: one is counted before its evaluation, checkpoint and what else
+/// the program does after it.
+std::int64_t step_of(const RankReport& report) {
+  const bool counted = report.phase == Phase::kEvaluation || report.phase == Phase::kCheckpoint ||
+                       report.phase == Phase::kUser || report.phase == Phase::kCheck;
+  return std::max<std::int64_t>(report.steps_completed - (counted ? 1 : 0), 0);
+}
+
 /// "in step 2 (optimizer)", or the phase alone outside the training loop.
 std::string place_of(const RankReport& report) {
   const bool in_loop = report.phase != Phase::kInit && report.phase != Phase::kShutdown;
-  return in_loop ? fmt::format("in step {} ({})", report.steps_completed, to_string(report.phase))
+  return in_loop ? fmt::format("in step {} ({})", step_of(report), to_string(report.phase))
                  : fmt::format("in {}", to_string(report.phase));
 }
 
@@ -86,6 +94,45 @@ std::optional<Diagnosis> find_rank_died(const Digest& digest) {
   return diagnosis;
 }
 
+std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr) continue;
+    const auto& events = view.report->events;
+    const auto raised = std::find_if(events.begin(), events.end(), [](const RankEvent& event) {
+      return event.kind == RankEventKind::kRaised;
+    });
+    const bool is_hidden =
+        raised != events.end() && view.report->error.find(raised->what) == std::string::npos;
+    if (!is_hidden) continue;
+    Diagnosis diagnosis;
+    diagnosis.verdict = "crash";
+    diagnosis.kind = "error";
+    diagnosis.catalog = "K06";
+    diagnosis.ranks = {view.rank};
+    diagnosis.step = raised->step;
+    diagnosis.because = fmt::format("rank {} raised in step {} ({}): {}", view.rank, raised->step,
+                                    to_string(raised->phase), raised->what);
+    diagnosis.first_cause = diagnosis.because;
+    if (view.pending != nullptr) {
+      diagnosis.collective = describe_collective(*view.pending);
+      diagnosis.first_symptom = fmt::format(
+          "its handler went into {}{}, and the error of that hides the first", diagnosis.collective,
+          view.pending->label.site.empty() ? "" : " at " + view.pending->label.site);
+    }
+    std::vector<int> others;
+    for (const RankView& other : digest.ranks) {
+      if (other.rank != view.rank) others.push_back(other.rank);
+    }
+    diagnosis.consequences.push_back(
+        fmt::format("the errors of {} follow from it", rank_list(others)));
+    diagnosis.fix =
+        "correct what the first error names; and issue no collective while an exception is "
+        "handled: the other ranks are somewhere else";
+    return diagnosis;
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnosis> find_error(const Digest& digest) {
   if (digest.first_failure != FirstFailure::kError) return std::nullopt;
   const RankReport& report =
@@ -101,7 +148,7 @@ std::optional<Diagnosis> find_error(const Digest& digest) {
     diagnosis.catalog = "";
   }
   diagnosis.ranks = {digest.first_failed_rank};
-  if (report.phase != Phase::kInit) diagnosis.step = report.steps_completed;
+  if (report.phase != Phase::kInit) diagnosis.step = step_of(report);
   diagnosis.because = report.error;
   diagnosis.first_cause = fmt::format("{} failed {}", rank_list(diagnosis.ranks), place_of(report));
   add_consequences(diagnosis, digest);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,16 +15,17 @@ namespace {
 
 /// The words of DDP's errors by which its users know them (engine/ddp/reducer_errors.hpp keeps
 /// them), and what they stand for.
-enum class Misuse { kUnfinished, kReadyTwice, kGraphChanged };
+enum class Misuse { kUnfinished, kReadyTwice, kGraphChanged, kNotAttached };
 
 std::optional<Misuse> misuse_of(const RankView& view) {
   if (view.standing != Standing::kFailed || view.report->error_code != ErrorCode::kMisuse) {
     return std::nullopt;
   }
-  constexpr std::array<std::pair<std::string_view, Misuse>, 3> kWords{
+  constexpr std::array<std::pair<std::string_view, Misuse>, 4> kWords{
       {{"expected to have finished reduction", Misuse::kUnfinished},
        {"expected to mark a variable ready only once", Misuse::kReadyTwice},
-       {"your training graph has changed", Misuse::kGraphChanged}}};
+       {"your training graph has changed", Misuse::kGraphChanged},
+       {"an output that depends on no parameter", Misuse::kNotAttached}}};
   for (const auto& [words, misuse] : kWords) {
     if (view.report->error.find(words) != std::string::npos) return misuse;
   }
@@ -51,7 +53,9 @@ std::vector<int> ranks_with(const Digest& digest, Misuse misuse) {
 void add_bucket(Diagnosis& diagnosis, const Digest& digest) {
   const auto frontier = find_frontier(digest);
   if (!frontier) {
-    diagnosis.first_symptom = "the next forward pass refuses to begin";
+    diagnosis.first_symptom = diagnosis.kind == "ready_twice"
+                                  ? "backward stops at the second gradient"
+                                  : "the next forward pass refuses to begin";
     return;
   }
   diagnosis.collective = describe_collective(*frontier->record);
@@ -63,7 +67,7 @@ void add_bucket(Diagnosis& diagnosis, const Digest& digest) {
 
 /// What is known of the other ranks' gradients in that step, as the end of a sentence.
 std::string others_in(const Digest& digest, const std::vector<int>& ranks, std::int64_t step) {
-  if (ranks.size() == digest.ranks.size()) return "; the set is the same on all ranks";
+  if (ranks.size() == digest.ranks.size()) return "; it is so on all ranks";
   std::vector<int> complete;
   for (const RankView& view : digest.ranks) {
     if (std::find(ranks.begin(), ranks.end(), view.rank) != ranks.end()) continue;
@@ -77,17 +81,32 @@ std::string others_in(const Digest& digest, const std::vector<int>& ranks, std::
   return fmt::format("; {} had all of them", rank_list(complete));
 }
 
+/// "ranks 0-1 had no gradient for head.bias", for each set of parameters.
+std::string describe_missing(const Digest& digest, const std::vector<int>& ranks) {
+  std::map<std::string, std::vector<int>> ranks_by_set;
+  for (const int rank : ranks) {
+    const std::string& error = digest.ranks[static_cast<std::size_t>(rank)].report->error;
+    ranks_by_set[between(error, "no gradient arrived for ", ". ")].push_back(rank);
+  }
+  std::string text;
+  for (const auto& [missing, of] : ranks_by_set) {
+    text += fmt::format("{}{} had no gradient for {}", text.empty() ? "" : " and ", rank_list(of),
+                        missing);
+  }
+  return text +
+         fmt::format(", so {} bucket was never complete", ranks.size() == 1 ? "its" : "their") +
+         (ranks_by_set.size() > 1 ? "; the sets differ" : "");
+}
+
 void explain_unfinished(Diagnosis& diagnosis, const Digest& digest, const RankReport& report) {
-  const std::string missing = between(report.error, "no gradient arrived for ", ". ");
   // The error comes with the forward pass after the one that left them out.
   diagnosis.step = report.steps_completed - 1;
   const bool is_static = digest.scenario->ddp.static_graph;
   diagnosis.kind = is_static ? "static_graph_changed" : "unused_parameters";
   diagnosis.catalog = is_static ? "K12" : "K03";
-  diagnosis.because = fmt::format(
-      "in step {} {} had no gradient for {}, so {} bucket was never complete{}", *diagnosis.step,
-      rank_list(diagnosis.ranks), missing, diagnosis.ranks.size() == 1 ? "its" : "their",
-      others_in(digest, diagnosis.ranks, *diagnosis.step));
+  diagnosis.because =
+      fmt::format("in step {} {}{}", *diagnosis.step, describe_missing(digest, diagnosis.ranks),
+                  others_in(digest, diagnosis.ranks, *diagnosis.step));
   diagnosis.first_cause = fmt::format("a branch of the model was not taken by {} in step {}",
                                       rank_list(diagnosis.ranks), *diagnosis.step);
   diagnosis.fix =
@@ -110,6 +129,19 @@ void explain_ready_twice(Diagnosis& diagnosis, const RankReport& report) {
   diagnosis.fix =
       "use the parameter once in a forward pass, or a checkpoint that is not reentrant; where the "
       "graph is the same in every step set ddp.static_graph to true";
+}
+
+void explain_not_attached(Diagnosis& diagnosis, const RankReport& report) {
+  diagnosis.kind = "loss_not_attached";
+  diagnosis.catalog = "K03";
+  diagnosis.step = report.steps_completed;
+  diagnosis.because = fmt::format(
+      "in step {} the loss of {} depends on no parameter, so backward has nothing to reduce there",
+      *diagnosis.step, rank_list(diagnosis.ranks));
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.fix =
+      "keep the loss attached where there is nothing to learn from: add 0 * sum(p) of the "
+      "parameters, or a forward pass times 0, instead of a constant";
 }
 
 void explain_graph_changed(Diagnosis& diagnosis, const RankReport& report) {
@@ -144,6 +176,9 @@ std::optional<Diagnosis> find_misuse(const Digest& digest) {
       break;
     case Misuse::kGraphChanged:
       explain_graph_changed(diagnosis, *first.report);
+      break;
+    case Misuse::kNotAttached:
+      explain_not_attached(diagnosis, *first.report);
       break;
   }
   add_bucket(diagnosis, digest);

@@ -54,15 +54,28 @@ std::int64_t mispaired(const Digest& digest, const Mismatch& mismatch) {
   return count;
 }
 
+/// How much a collective is one that a rank has of its own: DDP's belong to every program, what the
+/// program issues itself may be only some ranks', and a forward that is no training even more so.
+int own(const CollectiveRecord& record) {
+  if (record.label.what == "buffers" && record.label.phase == Phase::kEvaluation) return 2;
+  return is_of_ddp(record) ? 0 : 1;
+}
+
 /// What sets the odd ranks apart.
 class OutOfStep {
  public:
   OutOfStep(const Digest& digest, const Mismatch& mismatch)
       : digest_(digest),
         mismatch_(mismatch),
-        usual_(*mismatch.record),
-        odd_(*mismatch.odd),
-        ranks_(mismatch.odd_ranks()) {}
+        swapped_(mismatch.tie() && own(*mismatch.record) > own(*mismatch.odd)),
+        usual_(swapped_ ? *mismatch.odd : *mismatch.record),
+        odd_(swapped_ ? *mismatch.record : *mismatch.odd),
+        ranks_(mismatch.odd_ranks()) {
+    // Of two sides that are equally large, one has issued a collective more than the other up to
+    // here, whichever is right.
+    if (mismatch.tie() && own(usual_) != own(odd_))
+      ranks_ = mismatch.groups[swapped_ ? 0 : 1].ranks;
+  }
 
   Diagnosis describe() {
     diagnosis_.ranks = ranks_;
@@ -70,7 +83,11 @@ class OutOfStep {
     if (odd_.label.bucket >= 0) diagnosis_.bucket = odd_.label.bucket;
     const std::int64_t step = std::min(usual_.label.step, odd_.label.step);
     if (step >= 0) diagnosis_.step = step;
-    if (same_place(usual_.label, odd_.label)) {
+    if (first_steps_differ()) {
+      resumed();
+    } else if (own(usual_) != own(odd_)) {
+      another_collective();
+    } else if (same_place(usual_.label, odd_.label)) {
       payload();
     } else if (usual_.label.what == odd_.label.what && is_of_ddp(usual_)) {
       another_step();
@@ -107,9 +124,7 @@ class OutOfStep {
     const std::int64_t step = std::min(usual_.label.step, odd_.label.step);
     const RankEvent* skip = skip_of(ahead, step);
     const StepRecord* taken = step_of(ahead, step);
-    if (first_steps_differ()) {
-      resumed();
-    } else if (usual_.label.step == odd_.label.step) {
+    if (usual_.label.step == odd_.label.step) {
       no_sync(fmt::format("in step {} {} reduced gradients after another batch than the others",
                           step, rank_list(ranks_)));
     } else if (taken != nullptr && taken->reductions == 0) {
@@ -196,11 +211,8 @@ class OutOfStep {
 
   void another_collective() {
     // The majority's collective is the usual one; the odd ranks have one more, or leave it out.
-    const bool buffers = odd_.label.what == "buffers";  // of a forward that the others do not run
-    const bool extra = !is_of_ddp(odd_) || buffers;
-    const bool missing = !is_of_ddp(usual_) && !buffers;
     diagnosis_.catalog = "K05";
-    if (extra && missing) {
+    if (own(odd_) == 1 && own(usual_) == 1) {
       diagnosis_.kind = "different_collectives";
       diagnosis_.because = fmt::format(
           "collective #{} is not the same call on all ranks: {} issued {}{}, {} issued {}{}",
@@ -210,7 +222,7 @@ class OutOfStep {
       diagnosis_.fix =
           "issue these collectives on every rank, in one order that does not depend on the rank's "
           "data (sort the keys)";
-    } else if (extra) {
+    } else if (own(odd_) > own(usual_)) {
       diagnosis_.kind = "extra_collective";
       diagnosis_.because =
           fmt::format("{} {} one collective more than the others: {}{}, while they are in {}",
@@ -260,6 +272,7 @@ class OutOfStep {
 
   const Digest& digest_;
   const Mismatch& mismatch_;
+  const bool swapped_;  ///< the first group is the odd one
   const CollectiveRecord& usual_;
   const CollectiveRecord& odd_;
   std::vector<int> ranks_;

@@ -134,6 +134,17 @@ std::optional<Cause> find_cause(const Digest& digest, const HashDifference& diff
   for (const RankView& view : digest.ranks) {
     if (any == nullptr) any = find_step(view, step);
   }
+  if (any != nullptr && any->reductions == 0) {
+    return Cause{
+        "reduction_stopped",
+        "K11",
+        fmt::format("none of the {} batches of step {} was reduced on any rank: each updated with "
+                    "gradients of its own",
+                    any->batches, step),
+        "reduce the last micro step of every step; where no_sync and static_graph are combined, "
+        "look at the number of reductions a step",
+        {}};
+  }
   if (any != nullptr && !any->last_batch_reduced) {
     return Cause{
         "last_batch_local",

@@ -48,6 +48,10 @@ ModelDifference compare_models(const std::vector<std::string>& usual,
   return difference;
 }
 
+bool contains(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
 std::string fix_for_model(const std::string& kind) {
   if (kind == "parameter_order") {
     return "register the parameters in the same order on every rank (no iteration over a set, no "
@@ -149,16 +153,32 @@ std::optional<Diagnosis> find_group_creation(const Digest& digest) {
     (here ? called : absent).push_back(view.rank);
   }
   if (absent.empty()) return std::nullopt;
+  const bool one_failed =
+      digest.first_failure == FirstFailure::kError || digest.first_failure == FirstFailure::kDeath;
+  if (one_failed && contains(absent, digest.first_failed_rank)) return std::nullopt;
   const std::string name = creation->group.substr(kPrefix.size());
+  // Those that did not call may be in the creation of a group of their own: then nobody's call is
+  // that of all.
+  std::string elsewhere;
+  for (const int rank : absent) {
+    const CollectiveRecord* pending = digest.ranks[static_cast<std::size_t>(rank)].pending;
+    if (pending != nullptr && pending->group.starts_with(kPrefix)) {
+      elsewhere = "; they are in new_group for " + pending->group.substr(kPrefix.size());
+    }
+  }
   Diagnosis diagnosis;
   diagnosis.verdict = "deadlock";
   diagnosis.kind = "group_creation";
   diagnosis.catalog = "K18";
   diagnosis.ranks = absent;
+  if (!elsewhere.empty()) {
+    diagnosis.ranks.insert(diagnosis.ranks.end(), called.begin(), called.end());
+    std::sort(diagnosis.ranks.begin(), diagnosis.ranks.end());
+  }
   diagnosis.collective = describe_collective(*creation);
   diagnosis.because =
-      fmt::format("{} of {} ranks called new_group for {}: {} did, {} did not", called.size(),
-                  digest.ranks.size(), name, rank_list(called), rank_list(absent));
+      fmt::format("{} of {} ranks called new_group for {}: {} did, {} did not{}", called.size(),
+                  digest.ranks.size(), name, rank_list(called), rank_list(absent), elsewhere);
   diagnosis.first_cause = diagnosis.because;
   diagnosis.first_symptom =
       fmt::format("{} {} in new_group", rank_list(called), verb(called, "waits", "wait"));

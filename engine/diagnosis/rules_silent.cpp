@@ -61,6 +61,27 @@ Diagnosis silent(std::string kind, std::string catalog) {
   return diagnosis;
 }
 
+/// Ranks whose configuration (the sampler's seed is a part of it) is not that of most; all where
+/// there is no such majority, none where it is the same everywhere.
+std::vector<int> ranks_of_other_configuration(const Digest& digest) {
+  std::map<std::string, std::vector<int>> ranks_by_hash;
+  for (const RankView& view : digest.ranks) {
+    ranks_by_hash[view.report->config_hash].push_back(view.rank);
+  }
+  std::size_t most = 0;
+  for (const auto& [hash, ranks] : ranks_by_hash) most = std::max(most, ranks.size());
+  const auto majorities = std::count_if(ranks_by_hash.begin(), ranks_by_hash.end(),
+                                        [&](const auto& of) { return of.second.size() == most; });
+  std::vector<int> odd;
+  for (const auto& [hash, ranks] : ranks_by_hash) {
+    if (ranks_by_hash.size() > 1 && (majorities > 1 || ranks.size() < most)) {
+      odd.insert(odd.end(), ranks.begin(), ranks.end());
+    }
+  }
+  std::sort(odd.begin(), odd.end());
+  return odd;
+}
+
 /// Ranks that draw more of the data twice than padding explains.
 std::optional<Diagnosis> find_overlap(const Digest& digest, std::int64_t number, const Epoch& epoch,
                                       std::int64_t dataset) {
@@ -76,8 +97,10 @@ std::optional<Diagnosis> find_overlap(const Digest& digest, std::int64_t number,
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   const bool shared = largest->second.size() > 1;
   Diagnosis diagnosis = silent(shared ? "samples_not_sharded" : "samples_overlap", "K10");
-  diagnosis.ranks.assign(coverage.ranks_that_share.begin(), coverage.ranks_that_share.end());
-  if (shared) diagnosis.ranks = largest->second;
+  diagnosis.ranks = shared ? largest->second : ranks_of_other_configuration(digest);
+  if (diagnosis.ranks.empty()) {
+    diagnosis.ranks.assign(coverage.ranks_that_share.begin(), coverage.ranks_that_share.end());
+  }
   diagnosis.because = fmt::format(
       "in epoch {} {} of {} samples were drawn, {} of them more than once and {} not at all: {}",
       number, coverage.distinct, dataset, repeated, dataset - coverage.distinct,
@@ -150,6 +173,101 @@ std::optional<Diagnosis> find_wrong_samples(const Digest& digest) {
     if (auto found = find_overlap(digest, number, epoch, dataset)) return found;
   }
   return find_same_order(digest, epochs);
+}
+
+std::optional<Diagnosis> find_padding(const Digest& digest) {
+  if (!digest.all_finished() || digest.scenario->train.max_steps) return std::nullopt;
+  const auto epochs = read_epochs(digest);
+  if (epochs.empty()) return std::nullopt;
+  const Epoch& epoch = epochs.begin()->second;
+  const bool whole = epoch.complete && epoch.by_rank.size() == digest.ranks.size();
+  if (!whole || cover(epoch).drawn == cover(epoch).distinct) return std::nullopt;
+  // A sampler deals one list over the ranks in turn, and what pads it stands at its end: the draw
+  // that comes later in the list is the repetition.
+  std::map<std::int64_t, std::size_t> place_by_sample;
+  std::vector<std::pair<std::size_t, std::int64_t>> repeated;  // place in the list, sample
+  for (const auto& [rank, indices] : epoch.by_rank) {
+    for (std::size_t i = 0; i < indices->size(); ++i) {
+      const std::size_t place = i * digest.ranks.size() + static_cast<std::size_t>(rank);
+      const auto [first, added] = place_by_sample.try_emplace((*indices)[i], place);
+      if (added) continue;
+      repeated.emplace_back(std::max(first->second, place), (*indices)[i]);
+      first->second = std::min(first->second, place);
+    }
+  }
+  std::sort(repeated.begin(), repeated.end());
+  Diagnosis diagnosis;
+  diagnosis.verdict = "clean";
+  diagnosis.kind = "samples_padded";
+  diagnosis.catalog = "K10";
+  std::string samples;
+  constexpr std::size_t kShown = 4;
+  for (std::size_t i = 0; i < repeated.size(); ++i) {
+    diagnosis.ranks.push_back(static_cast<int>(repeated[i].first % digest.ranks.size()));
+    if (i < kShown) samples += fmt::format("{}{}", i == 0 ? "" : ", ", repeated[i].second);
+  }
+  if (repeated.size() > kShown) samples += fmt::format(" and {} more", repeated.size() - kShown);
+  std::sort(diagnosis.ranks.begin(), diagnosis.ranks.end());
+  diagnosis.ranks.erase(std::unique(diagnosis.ranks.begin(), diagnosis.ranks.end()),
+                        diagnosis.ranks.end());
+  diagnosis.because = fmt::format(
+      "padding, by design: epoch {} drew {} of {} samples twice ({}), the second time on {}, so "
+      "that all ranks take equally many steps",
+      epochs.begin()->first, repeated.size(), digest.ranks.front().report->dataset_samples, samples,
+      rank_list(diagnosis.ranks));
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom =
+      "none in training; a metric that is summed over all draws counts them twice";
+  diagnosis.fix =
+      "nothing for a training; in an evaluation leave out the draws behind the data set's size, or "
+      "set sampler.pad to false where no collective depends on equal steps";
+  return diagnosis;
+}
+
+std::optional<Diagnosis> find_wrong_clip(const Digest& digest) {
+  if (!digest.all_finished()) return std::nullopt;
+  Diagnosis diagnosis = silent("", "K09");
+  const StepRecord* first = nullptr;
+  const auto is_wrong = [](const StepRecord& step) {
+    return step.clip_norm || step.scale_at_clip != 1 || step.unscales > 1;
+  };
+  for (const RankView& view : digest.ranks) {
+    const auto& steps = view.report->steps;
+    const auto wrong = std::find_if(steps.begin(), steps.end(), is_wrong);
+    if (wrong == steps.end()) continue;
+    diagnosis.ranks.push_back(view.rank);
+    if (first == nullptr || wrong->step < first->step) first = &*wrong;
+  }
+  if (first == nullptr) return std::nullopt;
+  diagnosis.step = first->step;
+  if (first->clip_norm && first->grad_norm) {
+    diagnosis.kind = "norm_reduced_twice";
+    diagnosis.because = fmt::format(
+        "in step {} the clip went by a norm of {:.6f}, the gradients' is {:.6f}: {:.6f} times as "
+        "much, the root of {} ranks is {:.6f}; they were scaled to {:.6f}",
+        first->step, *first->clip_norm, *first->grad_norm, *first->clip_norm / *first->grad_norm,
+        digest.ranks.size(), std::sqrt(static_cast<double>(digest.ranks.size())),
+        *first->grad_norm * first->clip_coefficient.value_or(1));
+    diagnosis.fix =
+        "take the norm of the gradients as backward leaves them: DDP has reduced them, so every "
+        "rank finds the same and nothing is to be summed";
+  } else if (first->unscales > 1) {
+    diagnosis.kind = "unscaled_twice";
+    diagnosis.because = fmt::format(
+        "in step {} gradients were divided by the loss scale {} {} times: in a micro step that is "
+        "not reduced, and again after the last",
+        first->step, first->loss_scale, first->unscales);
+    diagnosis.fix = "unscale and clip once a step, after the micro step that is reduced";
+  } else {
+    diagnosis.kind = "clipped_before_unscale";
+    diagnosis.because = fmt::format(
+        "in step {} gradients were clipped while they were {} times too large: the limit was held "
+        "against a scaled norm of {:.6f}",
+        first->step, first->scale_at_clip, first->grad_norm.value_or(0));
+    diagnosis.fix = "divide by the loss scale first (GradScaler.unscale_), then clip";
+  }
+  diagnosis.first_cause = diagnosis.because;
+  return diagnosis;
 }
 
 std::optional<Diagnosis> find_uneven_batches(const Digest& digest) {

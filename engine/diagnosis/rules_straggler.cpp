@@ -6,10 +6,11 @@
 
 namespace gradsync::diagnosis {
 
-/// One rank that is last nearly always, and costs much: noise spreads over the ranks.
+/// One rank to which nearly all of the lateness belongs, again and again, and that costs much:
+/// noise spreads over the ranks, and what happened once is no straggler.
 std::optional<Diagnosis> find_straggler(const Digest& digest) {
   constexpr std::int64_t kFewestCollectives = 4;
-  constexpr double kNearlyAlways = 0.75;
+  constexpr double kNearlyAll = 0.75;
   constexpr double kMuch = 0.3;  // of the time of all steps
   const Arrivals arrivals = measure_arrivals(digest);
   if (!digest.all_finished() || arrivals.collectives < kFewestCollectives ||
@@ -17,24 +18,19 @@ std::optional<Diagnosis> find_straggler(const Digest& digest) {
     return std::nullopt;
   }
   const Arrivals::Rank& worst = arrivals.ranks.front();
-  const double share = static_cast<double>(worst.last) / static_cast<double>(arrivals.collectives);
-  if (share < kNearlyAlways || worst.cost < kMuch) return std::nullopt;
+  if (worst.clearly_late < kFewestCollectives || worst.share < kNearlyAll || worst.cost < kMuch) {
+    return std::nullopt;
+  }
   Diagnosis diagnosis;
   diagnosis.verdict = "waiting";
   diagnosis.kind = "straggler";
   diagnosis.catalog = "K15";
   diagnosis.ranks = {worst.rank};
-  for (const CollectiveRecord* record :
-       digest.ranks[static_cast<std::size_t>(worst.rank)].collectives) {
-    if (record->label.what == "gradients") {
-      diagnosis.step = record->label.step;
-      break;
-    }
-  }
+  diagnosis.step = worst.first_late_step;
   diagnosis.because = fmt::format(
       "{} comes last to {} of {} reductions of gradients, behind in {}; the others wait for it in "
       "backward, so that all ranks' backward times look alike",
-      rank_list(diagnosis.ranks), worst.last, arrivals.collectives,
+      rank_list(diagnosis.ranks), worst.clearly_late, arrivals.collectives,
       worst.phase.empty() ? "a phase that is not recorded" : worst.phase);
   diagnosis.first_cause = diagnosis.because;
   diagnosis.first_symptom = "steps take longer on every rank";

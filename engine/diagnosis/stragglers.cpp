@@ -84,6 +84,7 @@ Arrivals measure_arrivals(const Digest& digest) {
   Arrivals result;
   std::map<int, Arrivals::Rank> by_rank;
   std::map<int, std::map<std::string, int>> phases;
+  std::map<int, std::vector<std::pair<Seconds, std::int64_t>>> late;  // by how much, in which step
   for (auto& [key, arrivals] : arrivals_of(digest)) {
     if (arrivals.size() != digest.ranks.size() || arrivals.size() < 2) continue;
     std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {
@@ -100,6 +101,7 @@ Arrivals measure_arrivals(const Digest& digest) {
     rank.rank = last.rank;
     ++rank.last;
     rank.lateness += last.time - middle;
+    late[last.rank].emplace_back(last.time - middle, last.step);
     const RankView& view = digest.ranks[static_cast<std::size_t>(last.rank)];
     if (const std::string phase = slow_phase(digest, view, last.step); !phase.empty()) {
       ++phases[last.rank][phase];
@@ -107,8 +109,15 @@ Arrivals measure_arrivals(const Digest& digest) {
   }
   if (result.collectives > 0) result.skew_mean /= static_cast<double>(result.collectives);
   const Seconds total = time_of_all_steps(digest);
+  Seconds lateness_of_all{0};
+  for (const auto& [number, rank] : by_rank) lateness_of_all += rank.lateness;
   for (auto& [number, rank] : by_rank) {
     if (total > Seconds{0}) rank.cost = rank.lateness / total;
+    if (lateness_of_all > Seconds{0}) rank.share = rank.lateness / lateness_of_all;
+    for (const auto& [by, step] : late[number]) {
+      if (2 * by < rank.lateness / static_cast<double>(rank.last)) continue;
+      rank.first_late_step = ++rank.clearly_late == 1 ? step : std::min(rank.first_late_step, step);
+    }
     int most = 0;
     for (const auto& [phase, count] : phases[number]) {
       if (count > most) {

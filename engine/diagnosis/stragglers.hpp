@@ -16,6 +16,11 @@ struct Arrivals {
     Seconds lateness{0};    ///< behind the rank in the middle, summed over those
     std::string phase;      ///< in which most of that time went
     double cost = 0;        ///< lateness / time of all steps
+    double share = 0;       ///< of the lateness of all ranks
+    /// Collectives to which it came late by half of what it is late on average, or more: what it
+    /// does again and again, not what happened once. And the step of the first.
+    std::int64_t clearly_late = 0;
+    std::int64_t first_late_step = 0;
   };
   std::int64_t collectives = 0;  ///< that all ranks have entered
   Seconds skew_mean{0};          ///< from the first to the last arrival

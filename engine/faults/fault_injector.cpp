@@ -80,11 +80,23 @@ FaultInjector::FaultInjector(const std::vector<FaultSpec>& faults, Rank rank)
 }
 
 void FaultInjector::happen(FaultPoint point, const Position& position) {
+  std::optional<Error> in_handler;
   for (const FaultSpec& fault : faults_) {
     if (!is_event(fault.kind) || fault.at != point) continue;
     if (is_in_loop(point) && (!covers(fault, position.step) || position.micro_step > 0)) continue;
-    happen(fault, position, phase_of(point));
+    if (fault.kind == FaultKind::kThrow && fault.handler) {
+      in_handler = error_of(fault, position, phase_of(point));
+      rank_.raised(fault.message);
+    } else {
+      happen(fault, position, phase_of(point));
+    }
   }
+  if (in_handler) throw Error(*in_handler);
+}
+
+Error FaultInjector::error_of(const FaultSpec& fault, const Position& position, Phase phase) const {
+  return Error(ErrorCode::kInternal, fmt::format("rank {}, {}: {}", rank_.group->rank(),
+                                                 place(position, phase), fault.message));
 }
 
 void FaultInjector::happen_after_step(const Position& position) {
@@ -103,8 +115,7 @@ void FaultInjector::happen(const FaultSpec& fault, const Position& position, Pha
       throw InterruptedStep{fault.message};
     case FaultKind::kThrow:
       if (fault.caught) throw InterruptedStep{fault.message};
-      throw Error(ErrorCode::kInternal, fmt::format("rank {}, {}: {}", rank_.group->rank(),
-                                                    place(position, phase), fault.message));
+      throw error_of(fault, position, phase);
     case FaultKind::kExit:
       rank_.end_process({.exit_code = static_cast<int>(fault.code)});
       return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/comm/process_group.hpp"
+#include "engine/core/error.hpp"
 #include "engine/data/distributed_sampler.hpp"
 #include "engine/faults/fault_spec.hpp"
 #include "engine/models/model.hpp"
@@ -40,6 +41,8 @@ class FaultInjector {
     Device* device = nullptr;
     /// The rank is in another phase now.
     std::function<void(Phase)> enter = [](Phase) {};
+    /// The program's handler has an exception in its hands.
+    std::function<void(const std::string& what)> raised = [](const std::string&) {};
     /// A forward pass without gradients.
     std::function<void(bool through_ddp)> evaluate = [](bool) {};
     /// Ends the rank's process; does not return.
@@ -91,6 +94,7 @@ class FaultInjector {
   void communicate(const FaultSpec& fault, const Position& position, Phase phase);
   void make_group(const FaultSpec& fault);
   ProcessGroup& group_of(const FaultSpec& fault) const;
+  Error error_of(const FaultSpec& fault, const Position& position, Phase phase) const;
 
   std::vector<FaultSpec> faults_;
   Rank rank_;

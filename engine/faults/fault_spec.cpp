@@ -40,6 +40,8 @@ const char* to_string(FaultKind kind) noexcept {
       return "rename";
     case FaultKind::kReplace:
       return "replace";
+    case FaultKind::kAdd:
+      return "add";
     case FaultKind::kReadyTwice:
       return "ready_twice";
     case FaultKind::kNan:
@@ -48,6 +50,12 @@ const char* to_string(FaultKind kind) noexcept {
       return "loss_scale";
     case FaultKind::kClip:
       return "clip";
+    case FaultKind::kNormReducedAgain:
+      return "norm_reduced_again";
+    case FaultKind::kClipBeforeUnscale:
+      return "clip_before_unscale";
+    case FaultKind::kClipInsideAccumulation:
+      return "clip_inside_accumulation";
     case FaultKind::kLearningRate:
       return "learning_rate";
     case FaultKind::kNoSync:

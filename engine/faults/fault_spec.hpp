@@ -33,11 +33,15 @@ enum class FaultKind {
   kShape,
   kRename,
   kReplace,
+  kAdd,
   kReadyTwice,
   kNan,
   // What an update is made of.
   kLossScale,
   kClip,
+  kNormReducedAgain,
+  kClipBeforeUnscale,
+  kClipInsideAccumulation,
   kLearningRate,
   kNoSync,
   kSampler,
@@ -74,6 +78,7 @@ struct FaultSpec {
   Seconds duration{0};
   std::string message = "injected failure";
   bool caught = false;
+  bool handler = false;
   std::int64_t code = 1;
   std::string signal = "SIGKILL";
 

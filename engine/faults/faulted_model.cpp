@@ -66,6 +66,13 @@ void FaultedModel::apply(const FaultSpec& fault, Device& device) {
         stand_in(parameter, parameter->name(), parameter->data.shape());
       }
       return;
+    case FaultKind::kAdd:
+      for (const std::string& name : fault.parameters) {
+        parameters_.push_back(std::make_shared<Parameter>(
+            name, Tensor::zeros(Shape(fault.shape.begin(), fault.shape.end()),
+                                parameters_.front()->data.dtype(), device)));
+      }
+      return;
     default:
       return;
   }

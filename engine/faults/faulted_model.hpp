@@ -9,9 +9,9 @@
 namespace gradsync {
 
 /// A model as DDP is shown it: what it computes is that of the model inside, but parameters may be
-/// in another order, of another shape, named otherwise, or be the ones that were there before they
-/// were replaced; and it may have a buffer that each forward pass updates from the rank's own
-/// batch.
+/// in another order, of another shape, named otherwise, more of them, or be the ones that were
+/// there before they were replaced; and it may have a buffer that each forward pass updates from
+/// the rank's own batch.
 class FaultedModel final : public Model {
  public:
   /// `model` must outlive it. Throws Error(kInvalidScenario) for a parameter that it does not have.

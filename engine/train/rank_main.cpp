@@ -1,12 +1,14 @@
 #include "engine/train/rank_main.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "engine/comm/comm_error.hpp"
+#include "engine/ddp/control_tensor.hpp"
 #include "engine/ddp/distributed_data_parallel.hpp"
 #include "engine/ddp/replica_check.hpp"
 #include "engine/faults/fault_injector.hpp"
@@ -28,6 +30,11 @@ namespace {
 constexpr double kClipFlops = 3;
 constexpr double kAdamWFlops = 14;
 constexpr double kSgdFlops = 6;
+
+/// From an error of a rank's own until the others are told. They need it to come to where they wait
+/// for this rank, or to the same error of their own: only then do their records say which of the
+/// two it is. A process that raises takes longer than that to go.
+constexpr Seconds kTellOthersAfter{0.3};
 
 /// The training loop of one rank.
 class Training {
@@ -97,6 +104,7 @@ class Training {
     rank.clock = world.clock;
     rank.device = world.device;
     rank.enter = [this](Phase phase) { keeper_.enter(phase); };
+    rank.raised = [this](const std::string& what) { keeper_.note(RankEventKind::kRaised, what); };
     rank.evaluate = [this](bool through_ddp) { evaluate(through_ddp); };
     rank.end_process = world.end_process;
     return rank;
@@ -289,6 +297,11 @@ class Training {
       faults_.arm(position);
       backward(outputs.front(), record);
       losses.push_back(outputs.front().data);
+      if (micro_step + 1 < batches &&
+          faults_.find(FaultKind::kClipInsideAccumulation, record.step) != nullptr) {
+        unscale(record);
+        if (clips()) clip(record);
+      }
       if (!faults_.empty()) last_batch_ = std::move(batch);
     }
     record.samples = std::ssize(sample_indices);
@@ -306,7 +319,7 @@ class Training {
     // The step's only wait: what is read is there when the last stamp is.
     clock_.settle_stamps();
     for (const auto& loss : losses_read) add_loss(record, loss->value());
-    if (clips()) note_norm(record, norm_read ? norm_read->value() : 0);
+    if (clips() && !record.clip_norm) note_norm(record, norm_read ? norm_read->value() : 0);
     split_times(record, times);
     keeper_.update([](RankReport& report) { ++report.steps_completed; });
 
@@ -344,6 +357,8 @@ class Training {
     }
     record.data_end = record.begin + data;
     record.forward_end = record.data_end + forward;
+    record.backward_compute_end = record.backward_end;
+    if (!record.last_batch_reduced) return;  // DDP had no iteration whose times these could be
     const IterationTimes& times = ddp_->last_iteration();
     record.backward_compute_end = times.backward_compute_end;
     record.comm_begin = times.backward_comm_start;
@@ -361,24 +376,58 @@ class Training {
     record.clip_coefficient = std::min(1.0, clip_limit(record.step) / (norm + kEpsilon));
   }
 
+  void unscale(StepRecord& record) {
+    if (record.loss_scale == 1) return;
+    scale_gradients(1 / record.loss_scale);
+    ++record.unscales;
+  }
+
+  /// Returns the norm, as it was, on its way to the host.
+  std::unique_ptr<HostRead> clip(StepRecord& record) {
+    if (record.unscales == 0) record.scale_at_clip = record.loss_scale;
+    if (faults_.find(FaultKind::kNormReducedAgain, record.step) != nullptr) {
+      clip_by_sum_over_ranks(record);
+      return nullptr;
+    }
+    const Tensor norm = clip_grad_norm_on_device(model_->parameters(), clip_limit(record.step),
+                                                 scenario_.train.clip_norm_type,
+                                                 scenario_.train.error_if_nonfinite);
+    return norm.defined() ? device_.read(norm) : nullptr;
+  }
+
+  /// The mistake of a clip that takes reduced gradients for shards of a gradient.
+  void clip_by_sum_over_ranks(StepRecord& record) {
+    const double norm =
+        clip_grad_norm(model_->parameters(), std::numeric_limits<double>::infinity());
+    const Tensor square = control_tensor<double>({norm * norm}, DType::kFloat64, device_);
+    CollectiveOptions options;
+    options.label.epoch = record.epoch;
+    options.label.step = record.step;
+    options.label.phase = Phase::kOptimizer;
+    options.label.what = "squared gradient norm";
+    group_.allreduce(square, ReduceOp::kSum, options)->wait();
+    record.clip_norm = std::sqrt(control_values<double>(square).front());
+    note_norm(record, *record.clip_norm);
+    record.grad_norm = norm;
+    scale_gradients(*record.clip_coefficient);
+  }
+
   /// Clipping and the update. Where the model is replayed they take what its profile says, or what
   /// they really take if that is more. Returns the norm that was clipped, on its way to the host;
   /// null where there is none.
   std::unique_ptr<HostRead> update(StepRecord& record) {
     const Seconds begin = clock_.now();
-    const std::vector<ParameterPtr>& parameters = model_->parameters();
     const Seconds replayed = model_->replayed_optimizer_time();
     const bool computed = scenario_.model.kind == ModelSpec::Kind::kTransformer;
     const auto elements = static_cast<double>(report_.parameter_count);
-    if (record.loss_scale != 1) scale_gradients(1 / record.loss_scale);
+    const bool unscales_late = faults_.find(FaultKind::kClipBeforeUnscale, record.step) != nullptr;
+    if (!unscales_late) unscale(record);
     std::unique_ptr<HostRead> norm_read;
     if (clips()) {
-      const Tensor norm = clip_grad_norm_on_device(parameters, clip_limit(record.step),
-                                                   scenario_.train.clip_norm_type,
-                                                   scenario_.train.error_if_nonfinite);
-      if (norm.defined()) norm_read = device_.read(norm);
+      norm_read = clip(record);
       if (computed) clock_.charge_flops(kClipFlops * elements);
     }
+    if (unscales_late) unscale(record);
     clock_.stamp(record.clip_end);
     const FaultSpec* own_rate = faults_.find(FaultKind::kLearningRate, record.step);
     for (std::size_t group = 0; group < base_rates_.size(); ++group) {
@@ -502,10 +551,12 @@ void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& repo
     throw;
   } catch (const Error& error) {
     keeper.failed(error.code(), error.what());
+    world.clock->advance(kTellOthersAfter);
     throw;
   } catch (const std::exception& error) {
     const std::string what = fmt::format("rank {}: {}", report.rank, error.what());
     keeper.failed(ErrorCode::kInternal, what);
+    world.clock->advance(kTellOthersAfter);
     throw Error(ErrorCode::kInternal, what);
   }
 }

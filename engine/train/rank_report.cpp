@@ -25,6 +25,8 @@ const char* to_string(RankEventKind kind) noexcept {
       return "skipped";
     case RankEventKind::kLeftLoop:
       return "left_loop";
+    case RankEventKind::kRaised:
+      return "raised";
   }
   return "unknown";
 }

@@ -24,11 +24,14 @@ struct StepRecord {
   std::string parameter_hash;  ///< 32 hex digits after the update; empty where not taken
   std::optional<double> clip_coefficient;  ///< the factor of clipping; absent as grad_norm
   double loss_scale = 1;
-  std::int64_t batches = 1;        ///< micro steps
-  std::int64_t reductions = 1;     ///< of them, those whose gradients were reduced
-  bool last_batch_reduced = true;  ///< its gradients hold those of all batches
-  std::int64_t samples = 0;        ///< of all its batches; the last of an epoch may be smaller
-  std::string sample_hash;         ///< XXH3-128 of the sample indices (int64, little endian)
+  std::int64_t unscales = 0;        ///< how often its gradients were divided by loss_scale
+  double scale_at_clip = 1;         ///< by which they were still multiplied when they were clipped
+  std::optional<double> clip_norm;  ///< by which the clip went where that was not grad_norm
+  std::int64_t batches = 1;         ///< micro steps
+  std::int64_t reductions = 1;      ///< of them, those whose gradients were reduced
+  bool last_batch_reduced = true;   ///< its gradients hold those of all batches
+  std::int64_t samples = 0;         ///< of all its batches; the last of an epoch may be smaller
+  std::string sample_hash;          ///< XXH3-128 of the sample indices (int64, little endian)
   Seconds begin{0};
   Seconds data_end{0};  ///< the batch is drawn, the gradients are cleared
   Seconds forward_end{0};
@@ -55,6 +58,7 @@ struct PhaseChange {
 enum class RankEventKind {
   kSkipped,   ///< the loop went on with the next batch; the step was not taken
   kLeftLoop,  ///< the loop was left before its end
+  kRaised,    ///< an exception came to the program's handler
 };
 const char* to_string(RankEventKind kind) noexcept;
 

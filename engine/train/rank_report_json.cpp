@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kReportVersion = 2;
+constexpr int kReportVersion = 3;
 
 BucketSummary bucket_from_json(const Json& json, const ParameterLists& lists,
                                const std::string& path) {
@@ -60,7 +60,7 @@ Json to_json(const RankEvent& event) {
 RankEvent event_from_json(const Json& json, const std::string& path) {
   const JsonFields fields(json, path);
   RankEvent event;
-  fields.get_word("kind", event.kind, RankEventKind::kSkipped, RankEventKind::kLeftLoop);
+  fields.get_word("kind", event.kind, RankEventKind::kSkipped, RankEventKind::kRaised);
   fields.get_word("phase", event.phase, Phase::kInit, Phase::kShutdown);
   fields.get("step", event.step);
   fields.get("what", event.what);

@@ -260,6 +260,9 @@ class Checks {
     if (fault.kind == FaultKind::kUnused && fault.parameters.empty()) {
       fail(place + "/parameters", fault.parameters, "the parameters that get no gradient");
     }
+    if (fault.kind == FaultKind::kAdd && fault.parameters.empty()) {
+      fail(place + "/parameters", fault.parameters, "the names of the parameters that are added");
+    }
     check_backend_of(fault, place);
   }
 

@@ -20,6 +20,9 @@ Json to_json(const StepRecord& step) {
       {"learning_rate", json_number(step.learning_rate)},
       {"clip_coefficient", json_number(step.clip_coefficient)},
       {"loss_scale", json_number(step.loss_scale)},
+      {"unscales", step.unscales},
+      {"scale_at_clip", json_number(step.scale_at_clip)},
+      {"clip_norm", json_number(step.clip_norm)},
       {"batches", step.batches},
       {"reductions", step.reductions},
       {"last_batch_reduced", step.last_batch_reduced},
@@ -50,6 +53,9 @@ StepRecord step_from_json(const Json& json, const std::string& path) {
   fields.get("learning_rate", step.learning_rate);
   fields.get("clip_coefficient", step.clip_coefficient);
   fields.get("loss_scale", step.loss_scale);
+  fields.get("unscales", step.unscales);
+  fields.get("scale_at_clip", step.scale_at_clip);
+  fields.get("clip_norm", step.clip_norm);
   fields.get("batches", step.batches);
   fields.get("reductions", step.reductions);
   fields.get("last_batch_reduced", step.last_batch_reduced);

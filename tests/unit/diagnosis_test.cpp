@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <set>
@@ -407,6 +408,50 @@ TEST_CASE("diagnosis: parameters that differ are found although every rank finis
   step.last_batch_reduced = false;
   CHECK(diagnose(reports, scenario)->kind == "no_sync_differs");
   CHECK(diagnose(reports, scenario)->ranks == std::vector<int>{1});
+}
+
+TEST_CASE("diagnosis: a norm that was summed over the ranks again is found by its own numbers") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  std::vector<RankReport> reports{HandMadeRank(0, 2).steps(3).finishes(),
+                                  HandMadeRank(1, 2).steps(3).finishes()};
+  // As measured in the report: the gradients' norm is 0.8, and the limit 1.
+  for (RankReport& report : reports) {
+    StepRecord& step = report.steps[1];
+    step.grad_norm = 0.8;
+    step.clip_norm = std::sqrt(2 * 0.8 * 0.8);
+    step.clip_coefficient = 1 / *step.clip_norm;
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "norm_reduced_twice");
+  CHECK(found->verdict == "silent divergence");
+  CHECK(found->ranks == std::vector<int>{0, 1});
+  CHECK(found->step == 1);
+  CHECK_THAT(found->because, contains("norm of 1.131371, the gradients' is 0.800000"));
+  CHECK_THAT(found->because, contains("scaled to 0.707107"));
+}
+
+TEST_CASE("diagnosis: of two sides that are equally large, one has a collective more") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  scenario.model.kind = ModelSpec::Kind::kTransformer;
+  std::vector<RankReport> reports{HandMadeRank(0, 2).fails(ErrorCode::kDesync, "differs", 1),
+                                  HandMadeRank(1, 2).fails(ErrorCode::kDesync, "differs", 1)};
+  CollectiveRecord record;
+  record.op = OpType::kAllreduce;
+  record.elements = 8;
+  record.label.step = 1;
+  record.label.phase = Phase::kBackward;
+  record.label.what = "gradients";
+  reports[1].flight = {record};
+  record.label.what = "metric";
+  reports[0].flight = {record};
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "extra_collective");
+  CHECK(found->ranks == std::vector<int>{0});
+  CHECK_THAT(found->notes.back(), contains("equally large"));
 }
 
 TEST_CASE("diagnosis: ranks that never joined are named") {

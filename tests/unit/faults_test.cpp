@@ -26,6 +26,7 @@ TEST_CASE("faults: every kind is read by its word, and written back to the same"
     std::string more;
     if (word == "group") more = R"(, "members": [0, 1])";
     if (word == "unused") more = R"(, "parameters": ["head.*"])";
+    if (word == "add") more = R"(, "parameters": ["extra.weight"], "shape": [4])";
     const Scenario scenario =
         parse(R"({"backend": "sim", "model": {"kind": "transformer"}, "faults": [{"kind": ")" +
               word + "\"" + more + "}]}");
@@ -73,6 +74,7 @@ TEST_CASE("faults: a mistake has its place, and what a backend cannot do is refu
           "/ranks is 2");
   refuses(R"({"ranks": 2, "faults": [{"kind": "group", "members": [1, 0]}]})", "/faults/0/members",
           "ascending");
+  refuses(R"({"faults": [{"kind": "add"}]})", "/faults/0/parameters", "that are added");
   refuses(R"({"backend": "gloo", "faults": [{"kind": "link"}]})", "/faults/0/kind",
           "only simulated cables");
 }

@@ -85,6 +85,9 @@ RankReport full_report() {
   step.comm_end = Seconds{10};
   step.clip_coefficient = 0.25;
   step.loss_scale = 1024;
+  step.unscales = 2;
+  step.scale_at_clip = 512;
+  step.clip_norm = 1.5;
   step.batches = 3;
   step.reductions = 2;
   step.last_batch_reduced = false;
@@ -94,7 +97,8 @@ RankReport full_report() {
   report.config_hash = "abc";
   report.device_claimed = 5;
   report.events = {{RankEventKind::kSkipped, Phase::kForward, 4, "out of memory"},
-                   {RankEventKind::kLeftLoop, Phase::kCheck, 5, "early stop"}};
+                   {RankEventKind::kLeftLoop, Phase::kCheck, 5, "early stop"},
+                   {RankEventKind::kRaised, Phase::kForward, 6, "KeyError"}};
   report.phases = {{Phase::kCheckpoint, 3, Seconds{0.5}}};
   report.epochs = {{0, {5, 3, 9}, false}};
   report.tensors = {"parameter a float32 [2]", "buffer b int64 []"};
@@ -212,7 +216,7 @@ TEST_CASE("rank report: foreign JSON is an error that names the place") {
     return json;
   };
   CHECK_THROWS_WITH(rank_report_from_json(broken("/report_version", 1)),
-                    contains("report.report_version: expected 2, found 1"));
+                    contains("report.report_version: expected 3, found 1"));
   CHECK_THROWS_WITH(rank_report_from_json(broken("/rank", 1e40)), contains("report.rank"));
   CHECK_THROWS_WITH(rank_report_from_json(broken("/rank", 5000000000)), contains("report.rank"));
   CHECK_THROWS_WITH(rank_report_from_json(broken("/state", "asleep")),

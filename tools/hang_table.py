@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The catalog of docs/hangs.md, from the scenarios in scenarios/hangs/.
+
+  tools/hang_table.py           writes it between the two markers of the page
+  tools/hang_table.py --check   ends with 1 if the page is not what it would write
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "hangs.md"
+BEGIN = "<!-- catalog: written by tools/hang_table.py -->\n"
+END = "<!-- end of catalog -->\n"
+
+KINDS = {
+    "K01": "uneven shards",
+    "K02": "uneven streams",
+    "K03": "unused parameters, branches",
+    "K04": "order, shape or names of parameters",
+    "K05": "a collective more, less, or another",
+    "K06": "exception, exit, kill",
+    "K07": "the decision to stop",
+    "K08": "a skipped batch",
+    "K09": "loss scale, clipping",
+    "K10": "sampler: seed, epoch, sharding",
+    "K11": "no_sync, accumulation",
+    "K12": "static graph",
+    "K13": "weights of uneven batches",
+    "K14": "a slow section",
+    "K15": "straggler",
+    "K16": "network, device, library",
+    "K17": "order of process groups",
+    "K18": "creation of process groups",
+    "K19": "data loader",
+    "K20": "buffers",
+    "K21": "devices",
+    "K22": "rendezvous",
+    "K23": "size, type, root",
+    "K24": "parameters outside DDP",
+    "K25": "resume, learning rate",
+    "K26": "a hook that fires twice",
+}
+
+
+def entry_numbers(scenario):
+    """The numbers of the reports, for the order; what was only measured comes last."""
+    return [int(n) for n in re.findall(r"R(\d+)", scenario["// entry"])] or [10**6]
+
+
+def rows():
+    found = []
+    for path in sorted((ROOT / "scenarios" / "hangs").glob("*.json")):
+        if path.name.endswith(".fixed.json"):
+            continue
+        scenario = json.loads(path.read_text())
+        found.append((path.name[:3].upper(), entry_numbers(scenario), path.stem, scenario))
+    return sorted(found, key=lambda row: row[:3])
+
+
+def table():
+    lines = ["| kind | entry | scenario | public report | verdict |", "| --- | --- | --- | --- | --- |"]
+    for kind, _, name, scenario in rows():
+        diagnosis = scenario["expect"]["diagnosis"]
+        verdict = f"{diagnosis['verdict']}: `{diagnosis['kind']}`"
+        if diagnosis["catalog"] != kind:
+            verdict += f" ({diagnosis['catalog']})"
+        lines.append(
+            f"| {kind} {KINDS[kind]} | {scenario['// entry']} | "
+            f"[`{name}`](../scenarios/hangs/{name}.json) | {scenario['// report']} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    wanted = before + BEGIN + table() + END + after
+    if sys.argv[1:] == ["--check"]:
+        if page != wanted:
+            sys.exit("docs/hangs.md is not up to date: run tools/hang_table.py")
+        return
+    PAGE.write_text(wanted)
+
+
+if __name__ == "__main__":
+    main()
