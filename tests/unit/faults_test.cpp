@@ -1,9 +1,9 @@
 // The faults of a scenario: their words, whom they concern and when, and what they refuse.
 #include <nlohmann/json.hpp>
 
-#include "engine/core/name_pattern.hpp"
 #include "engine/comm/flight_recorder.hpp"
 #include "engine/core/error.hpp"
+#include "engine/core/name_pattern.hpp"
 #include "engine/faults/fault_injector.hpp"
 #include "engine/train/report_keeper.hpp"
 #include "engine/train/scenario.hpp"
