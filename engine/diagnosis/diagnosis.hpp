@@ -56,7 +56,7 @@ struct Reproduction {
 struct Diagnosis {
   /// "deadlock", "waiting" (slow, but alive), "crash", "desync" (ranks that were out of step, seen
   /// before it did harm or when their parameters parted), "silent divergence" (nothing stopped, and
-  /// the training is wrong)
+  /// the training is wrong), "clean" (nothing is wrong, and something by design is worth a line)
   std::string verdict;
   /// "certain": the ranks' records show it; "likely": it follows from what is left when reports are
   /// missing or other causes are ruled out; "tie": something differs, and no majority says which
