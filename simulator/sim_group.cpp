@@ -79,10 +79,17 @@ void SimGroup::issue(const OperationPtr& operation) {
   });
 }
 
+DeviceSlots* SimGroup::slots_of(int rank) const {
+  const auto& slots = options_.device_slots;
+  return slots.empty() ? nullptr : slots[static_cast<std::size_t>(job_rank(rank))].get();
+}
+
 void SimGroup::start_next(int rank) {
   Member& m = member(rank);
+  DeviceSlots* slots = slots_of(rank);
   const auto limit = static_cast<std::size_t>(options_.communication_threads);
   while (!failure_ && !m.queued.empty() && m.active.size() < limit) {
+    if (slots != nullptr && !slots->take(&m, [this, rank] { start_next(rank); })) return;
     const OperationPtr operation = m.queued.front();
     m.queued.pop_front();
     m.active.push_back(operation);
@@ -133,6 +140,7 @@ void SimGroup::completed(Operation& operation) {
     network_->loads().end_communication();
   }
   std::erase_if(m.active, [&](const OperationPtr& other) { return other.get() == &operation; });
+  if (DeviceSlots* slots = slots_of(rank)) slots->release();
   start_next(rank);
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/core/error.hpp"
 #include "simulator/collective_factory.hpp"
+#include "simulator/device_slots.hpp"
 #include "simulator/sim_clock.hpp"
 #include "simulator/waiting_room.hpp"
 
@@ -32,6 +33,8 @@ class SimGroup {
     std::function<std::unique_ptr<CollectiveFactory>(int ranks, RankNetwork& network)>
         collectives_of = {};
     std::vector<int> members = {};  ///< of a subgroup: its ranks' numbers in the job
+    /// By the rank's number in the job, shared by its groups; empty: all devices have room.
+    std::vector<std::shared_ptr<DeviceSlots>> device_slots = {};
   };
   /// Why the group is of no use any more.
   struct Failure {
@@ -96,6 +99,8 @@ class SimGroup {
   /// Actor of `rank`: adds one to `count` and waits until all ranks have.
   void wait_for_all(int rank, int& count, const char* what, Phase phase);
   void end_all(const Failure& failure);
+  /// Null where the rank's device has room for any number of collectives.
+  DeviceSlots* slots_of(int rank) const;
   void start_next(int rank);
   void start(const OperationPtr& operation);
   void completed(Operation& operation);

@@ -218,6 +218,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
     return std::make_unique<CollectiveFactory>(cluster, options.communication, of_ranks, of_group,
                                                nullptr, latency);
   };
+  group_options.device_slots = device_slots(options.faults, ranks);
   SimGroup group(engine, network, collectives, actors, group_options);
 
   const std::vector<std::string> world =

@@ -51,4 +51,19 @@ std::vector<std::string> schedule_world_faults(SimEngine& engine, const Platform
   return lines;
 }
 
+std::vector<std::shared_ptr<DeviceSlots>> device_slots(const std::vector<FaultSpec>& faults,
+                                                       int ranks) {
+  std::vector<std::shared_ptr<DeviceSlots>> slots;
+  for (const FaultSpec& fault : faults) {
+    if (fault.kind != FaultKind::kSlots) continue;
+    slots.resize(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (!concerns(fault, rank)) continue;
+      slots[static_cast<std::size_t>(rank)] =
+          std::make_shared<DeviceSlots>(static_cast<int>(fault.slots), fault.newest_first);
+    }
+  }
+  return slots;
+}
+
 }  // namespace gradsync

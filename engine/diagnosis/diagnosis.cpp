@@ -29,6 +29,7 @@ constexpr Rule kRules[] = {
     find_misuse,
     find_rank_died,
     find_error,
+    find_out_of_slots,
     find_cycle,
     find_left_loop,
     find_slow_section,

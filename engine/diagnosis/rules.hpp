@@ -38,6 +38,7 @@ std::optional<Diagnosis> find_rank_died(const Digest& digest);  ///< rank_died, 
 std::optional<Diagnosis> find_error(const Digest& digest);      ///< error, K06
 
 // Ranks that wait (rules_stuck.cpp, rules_cycle.cpp)
+std::optional<Diagnosis> find_out_of_slots(const Digest& digest);  ///< device_slots, K17
 std::optional<Diagnosis> find_cycle(const Digest& digest);         ///< group_cycle, K17
 std::optional<Diagnosis> find_left_loop(const Digest& digest);     ///< left_loop, K07
 std::optional<Diagnosis> find_slow_section(const Digest& digest);  ///< slow_section, K14

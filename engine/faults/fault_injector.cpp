@@ -100,6 +100,7 @@ Error FaultInjector::error_of(const FaultSpec& fault, const Position& position, 
 }
 
 void FaultInjector::happen_after_step(const Position& position) {
+  for (const WorkPtr& work : std::exchange(in_flight_, {})) work->wait();
   for (const FaultSpec& fault : faults_) {
     const bool after = fault.at == FaultPoint::kEvaluation || fault.at == FaultPoint::kCheckpoint ||
                        fault.at == FaultPoint::kStepEnd;
@@ -163,28 +164,29 @@ void FaultInjector::communicate(const FaultSpec& fault, const Position& position
   options.label.what = fault.name.empty() ? std::string("the program's own") : fault.name;
   options.label.site = fault.site;
   const DType dtype = parse_dtype(fault.dtype);
+  const auto zeros = [&](Shape shape) {
+    return Tensor::zeros(std::move(shape), dtype, *rank_.device);
+  };
+  WorkPtr work;
   switch (fault.op) {
     case OpType::kAllreduce:
-      group
-          .allreduce(Tensor::zeros({fault.elements}, dtype, *rank_.device), fault.reduce_op,
-                     options)
-          ->wait();
-      return;
+      work = group.allreduce(zeros({fault.elements}), fault.reduce_op, options);
+      break;
     case OpType::kBroadcast:
-      group
-          .broadcast(Tensor::zeros({fault.elements}, dtype, *rank_.device),
-                     static_cast<int>(fault.root), options)
-          ->wait();
-      return;
+      work = group.broadcast(zeros({fault.elements}), static_cast<int>(fault.root), options);
+      break;
     case OpType::kAllgather:
-      group
-          .allgather(Tensor::zeros({group.size(), fault.elements}, dtype, *rank_.device),
-                     Tensor::zeros({fault.elements}, dtype, *rank_.device), options)
-          ->wait();
-      return;
+      work =
+          group.allgather(zeros({group.size(), fault.elements}), zeros({fault.elements}), options);
+      break;
     case OpType::kBarrier:
-      group.barrier(options)->wait();
-      return;
+      work = group.barrier(options);
+      break;
+  }
+  if (fault.wait) {
+    work->wait();
+  } else {
+    in_flight_.push_back(std::move(work));
   }
 }
 

@@ -99,6 +99,7 @@ class FaultInjector {
   std::vector<FaultSpec> faults_;
   Rank rank_;
   std::map<std::string, std::shared_ptr<ProcessGroup>> groups_;
+  std::vector<WorkPtr> in_flight_;                   // collectives that the step did not wait for
   std::shared_ptr<std::vector<std::string>> armed_;  // shared with the hooks on parameters
 };
 

@@ -66,6 +66,8 @@ const char* to_string(FaultKind kind) noexcept {
       return "rendezvous";
     case FaultKind::kDevice:
       return "device";
+    case FaultKind::kSlots:
+      return "slots";
     case FaultKind::kLink:
       return "link";
   }

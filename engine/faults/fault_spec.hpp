@@ -48,6 +48,7 @@ enum class FaultKind {
   // The world.
   kRendezvous,
   kDevice,
+  kSlots,
   kLink,
 };
 
@@ -91,6 +92,7 @@ struct FaultSpec {
   std::string name;
   std::string site;
   std::vector<std::int64_t> members;
+  bool wait = true;
 
   std::vector<std::string> parameters;
   std::vector<std::int64_t> shape;
@@ -103,6 +105,8 @@ struct FaultSpec {
   std::optional<std::int64_t> shard_of;
   std::int64_t to_step = 0;
   std::int64_t device = 0;
+  std::int64_t slots = 1;
+  bool newest_first = false;
   std::int64_t node = 0;
   double factor = 1;
 

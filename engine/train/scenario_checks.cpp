@@ -272,6 +272,7 @@ class Checks {
     const bool computed = s_.model.kind == ModelSpec::Kind::kTransformer;
     std::string why;
     if (fault.kind == FaultKind::kLink && !sim) why = "only simulated cables can be taken down";
+    if (fault.kind == FaultKind::kSlots && !sim) why = "only a simulated device's room can be set";
     if (fault.kind == FaultKind::kSlow && !sim && computed) {
       why = "a computed model takes the time that it takes; give it a delay, or replay one";
     }

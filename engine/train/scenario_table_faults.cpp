@@ -140,6 +140,9 @@ std::vector<Kind> fault_kinds() {
                  "The rank comes `duration` late to the rendezvous, or never (no `duration`)."),
       fault_kind(K::kDevice, true, P::kInit,
                  "The rank claims a device; by default each has one of its own."),
+      fault_kind(K::kSlots, true, P::kInit,
+                 "The rank's simulated device has room for the kernels of only so many collectives "
+                 "at a time, of all process groups; each holds its place until it is over."),
       fault_kind(K::kLink, true, P::kStepEnd,
                  "The cables of a simulated node change their bandwidth by `factor` at `duration`, "
                  "0 for a link that is down."),
@@ -196,6 +199,11 @@ std::vector<Field> loop_fields() {
             {.kinds = names({K::kLink})}),
       field("device", FAULT_MEMBER(device), at_least(0), "Number of the device.",
             {.kinds = names({K::kDevice})}),
+      field("slots", FAULT_MEMBER(slots), at_least(1), "Kernels of collectives at a time.",
+            {.kinds = names({K::kSlots})}),
+      field("newest_first", FAULT_MEMBER(newest_first), any(),
+            "Of the collectives that wait for a place the device starts the last one first.",
+            {.kinds = names({K::kSlots})}),
   };
 }
 
@@ -224,6 +232,9 @@ std::vector<Field> communication_fields() {
             {.kinds = names({K::kCollective})}),
       field("members", FAULT_MEMBER(members), at_least(0), "Ranks of the group.",
             {.kinds = names({K::kGroup})}),
+      field("wait", FAULT_MEMBER(wait), any(),
+            "Whether the rank waits for the result at once; false: after the step.",
+            {.kinds = names({K::kCollective})}),
   };
 }
 

@@ -522,6 +522,45 @@ TEST_CASE("diagnosis: a rank that had to be ended by a signal is named, not thos
   CHECK(diagnose(reports, scenario)->kind == "network");
 }
 
+TEST_CASE(
+    "diagnosis: collectives that run where the other has no room are told from a circle of waits") {
+  // Both ranks have issued both; rank 0's device runs g1's, rank 1's device g2's.
+  const auto rank = [](int number, const std::string& running) {
+    RankReport report = HandMadeRank(number, 2).steps(1).blocked();
+    for (const char* group : {"g1", "g2"}) {
+      CollectiveRecord record = report.flight.front();
+      record.group = group;
+      record.sequence = 0;
+      record.label.what = "statistics";
+      record.issued = Seconds{group == std::string("g1") ? 1.6 : 1.7};
+      record.state = running == group ? CollectiveState::kStarted : CollectiveState::kScheduled;
+      record.started = Seconds{running == group ? 1.5 : -1};
+      record.completed = Seconds{-1};
+      report.flight.push_back(record);
+    }
+    return report;
+  };
+  Scenario scenario;
+  scenario.ranks = 2;
+  const auto found = diagnose({rank(0, "g1"), rank(1, "g2")}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "device_slots");
+  CHECK(found->catalog == "K17");
+  CHECK(found->ranks == std::vector<int>{0, 1});
+  REQUIRE(found->chain.size() == 2);
+  CHECK_THAT(found->chain[0], contains("on rank 0") && contains("of g1 runs"));
+  // Issued in different orders it is the program's circle, not the devices'.
+  RankReport other = rank(1, "g2");
+  CollectiveRecord& last = other.flight[other.flight.size() - 1];
+  CollectiveRecord& before = other.flight[other.flight.size() - 2];
+  std::swap(last.issued, before.issued);
+  std::swap(last, before);
+  CHECK(diagnose({rank(0, "g1"), other}, scenario)->kind != "device_slots");
+  // In one order on both devices it is no circle.
+  CHECK(diagnose({rank(0, "g1"), rank(1, "g1")}, scenario)->kind != "device_slots");
+}
+
 TEST_CASE("diagnosis: a rank that left its loop early is suspected before one that waits") {
   Scenario scenario;
   scenario.ranks = 3;
