@@ -1,7 +1,9 @@
 #include "simulator/sim_engine.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <limits>
 #include <vector>
 
 #include "engine/core/error.hpp"
@@ -213,9 +215,12 @@ void SimEngine::stop_background_flow(std::shared_ptr<BackgroundFlow> flow) {
 /// that it has woken run.
 void SimEngine::look_for_end() {
   constexpr double kMoment = 1e-10;  // seconds; events within 1 ps coincide
+  // A process's earlier simulations may have left the clock where that is less than its last digit.
+  constexpr double kDigits = 4 * std::numeric_limits<double>::epsilon();
   if (!has_background_ || is_looking_for_end_) return;
   is_looking_for_end_ = true;
-  Timer::set(s4u::Engine::get_clock() + kMoment, [this] {
+  const double now = s4u::Engine::get_clock();
+  Timer::set(now + std::max(kMoment, now * kDigits), [this] {
     is_looking_for_end_ = false;
     if (pending_ == 0) drop_background();
   });
