@@ -69,11 +69,14 @@ std::vector<ExpectationResult> run_and_compare(Scenario scenario, const std::str
   return check_expectations(scenario, results, first_reports);
 }
 
-/// The scenario has a fault that the backend of the command line cannot do.
+/// The scenario has a fault, or an imperfection of the network, that the backend of the command
+/// line cannot do.
 bool is_of_another_world(const ConfigError& error) {
   const std::string& pointer = error.details().pointer;
+  const std::string& expected = error.details().expected;
+  if (pointer.starts_with("/imperfections/")) return expected.starts_with("nothing of the network");
   return pointer.starts_with("/faults/") && pointer.ends_with("/kind") &&
-         error.details().expected.starts_with("a fault that the backend can do");
+         expected.starts_with("a fault that the backend can do");
 }
 
 Verdict check_file(const std::string& file, const CheckOptions& options, const Style& style) {

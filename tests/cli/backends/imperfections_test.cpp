@@ -105,3 +105,13 @@ TEST_CASE("imperfections: on Gloo a slow rank really computes longer, and a load
   }
   CHECK(stalls > 0);
 }
+
+TEST_CASE("imperfections: check passes over those of a network that is not simulated") {
+  const TemporaryDirectory directory;
+  const CommandResult check =
+      run_command({"check", shipped("hangs/k16-link-flaps.json"), "--backend", "gloo", "--out",
+                   directory.path().string()});
+  INFO(check.out << check.err);
+  CHECK(check.exit_status == 0);
+  CHECK_THAT(check.out, contains("0 invalid") && contains("1 of another world"));
+}
