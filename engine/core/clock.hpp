@@ -31,8 +31,8 @@ class Clock {
   /// returns with its work done; where a device works on behind the host, no later than the return
   /// of `settle_stamps`. `time` must stay where it is until then.
   virtual void stamp(Seconds& time) { time = now(); }
-  /// Waits until everything that has been stamped has happened. Throws what the device's failure, or
-  /// that of a collective which it waits for, throws.
+  /// Waits until everything that has been stamped has happened. Throws what the device's failure,
+  /// or that of a collective which it waits for, throws.
   virtual void settle_stamps() {}
   /// Writes none of the stamps that are not settled: a step was left half-way.
   virtual void forget_stamps() noexcept {}

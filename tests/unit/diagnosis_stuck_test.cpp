@@ -1,0 +1,166 @@
+// Diagnoses of ranks that wait: who keeps them waiting.
+#include <utility>
+
+#include "engine/diagnosis/diagnosis.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/hand_made_reports.hpp"
+
+namespace gradsync {
+namespace {
+
+using test::contains;
+using test::HandMadeRank;
+
+TEST_CASE("diagnosis: ranks that never joined are named") {
+  Scenario scenario;
+  scenario.ranks = 4;
+  std::vector<RankReport> reports(2);
+  for (int rank : {0, 1}) {
+    RankReport& report = reports[static_cast<std::size_t>(rank)];
+    report.rank = rank;
+    report.state = RankState::kFailed;
+    report.error_code = ErrorCode::kTimeout;
+    report.error = "ranks 2, 3 did not come";
+    report.ended = Seconds{30};
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "not_joined");
+  CHECK(found->ranks == std::vector<int>{2, 3});
+}
+
+TEST_CASE("diagnosis: a rank that came after the others' timeout was slow, not stuck") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 3).steps(1).blocked().fails(ErrorCode::kTimeout, "timed out", 6.5),
+      HandMadeRank(1, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 6.6),
+      HandMadeRank(2, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 8)};
+  for (CollectiveRecord& record : reports[2].flight) {
+    if (record.label.step == 1) record.issued = Seconds{7.9};
+  }
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "waiting");
+  CHECK(found->kind == "late_rank");
+  CHECK(found->ranks == std::vector<int>{2});
+  CHECK(found->step == 1);
+}
+
+TEST_CASE("diagnosis: when all ranks are in the same collective no rank is blamed") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  const auto found = diagnose(
+      {HandMadeRank(0, 2).steps(1).blocked(), HandMadeRank(1, 2).steps(1).blocked()}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "network");
+  CHECK(found->ranks.empty());
+  CHECK_THAT(found->because, contains("all ranks are inside the same collective"));
+}
+
+TEST_CASE("diagnosis: a rank that had to be ended by a signal is named, not those that reacted") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  std::vector<RankReport> reports{
+      HandMadeRank(0, 3).steps(1).blocked().fails(ErrorCode::kTimeout, "timed out", 4.5),
+      HandMadeRank(1, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 4.9),
+      HandMadeRank(2, 3).steps(1).blocked().fails(ErrorCode::kPeerFailed, "rank 0 timed out", 4.6)};
+  reports[0].exit_code = 4;
+  reports[1].exit_code = 143;  // its launcher's SIGTERM
+  reports[2].exit_code = 6;
+  const auto found = diagnose(reports, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "stalled_rank");
+  CHECK(found->ranks == std::vector<int>{1});
+  CHECK(found->step == 1);
+  // Where the launcher ended all of them, nobody is told apart.
+  reports[0].exit_code = reports[2].exit_code = 143;
+  CHECK(diagnose(reports, scenario)->kind == "network");
+}
+
+TEST_CASE(
+    "diagnosis: collectives that run where the other has no room are told from a circle of waits") {
+  // Both ranks have issued both; rank 0's device runs g1's, rank 1's device g2's.
+  const auto rank = [](int number, const std::string& running) {
+    RankReport report = HandMadeRank(number, 2).steps(1).blocked();
+    for (const char* group : {"g1", "g2"}) {
+      CollectiveRecord record = report.flight.front();
+      record.group = group;
+      record.sequence = 0;
+      record.label.what = "statistics";
+      record.issued = Seconds{group == std::string("g1") ? 1.6 : 1.7};
+      record.state = running == group ? CollectiveState::kStarted : CollectiveState::kScheduled;
+      record.started = Seconds{running == group ? 1.5 : -1};
+      record.completed = Seconds{-1};
+      report.flight.push_back(record);
+    }
+    return report;
+  };
+  Scenario scenario;
+  scenario.ranks = 2;
+  const auto found = diagnose({rank(0, "g1"), rank(1, "g2")}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "device_slots");
+  CHECK(found->catalog == "K17");
+  CHECK(found->ranks == std::vector<int>{0, 1});
+  REQUIRE(found->chain.size() == 2);
+  CHECK_THAT(found->chain[0], contains("on rank 0") && contains("of g1 runs"));
+  // Issued in different orders it is the program's circle, not the devices'.
+  RankReport other = rank(1, "g2");
+  CollectiveRecord& last = other.flight[other.flight.size() - 1];
+  CollectiveRecord& before = other.flight[other.flight.size() - 2];
+  std::swap(last.issued, before.issued);
+  std::swap(last, before);
+  CHECK(diagnose({rank(0, "g1"), other}, scenario)->kind != "device_slots");
+  // In one order on both devices it is no circle.
+  CHECK(diagnose({rank(0, "g1"), rank(1, "g1")}, scenario)->kind != "device_slots");
+}
+
+TEST_CASE("diagnosis: a rank that left its loop early is suspected before one that waits") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  HandMadeRank gone = HandMadeRank(2, 3).shard(1024, 342, 11).steps(4).finishes();
+  const auto blocked = [](int rank) {
+    return HandMadeRank(rank, 3).shard(1024, 342, 11).steps(4).blocked();
+  };
+  const auto found = diagnose({blocked(0), blocked(1), gone}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "left_loop");
+  CHECK(found->ranks == std::vector<int>{2});
+  CHECK(found->step == 4);
+}
+
+TEST_CASE("diagnosis: a rank outside any collective is where the cause is") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  HandMadeRank busy = HandMadeRank(1, 2).steps(4);
+  for (const auto& [phase, kind] :
+       {std::pair(Phase::kData, "stalled_loader"), std::pair(Phase::kBackward, "stalled_compute"),
+        std::pair(Phase::kUser, "stalled_rank")}) {
+    busy.report().phase = phase;
+    const auto found = diagnose({HandMadeRank(0, 2).steps(4).blocked(), busy}, scenario);
+    REQUIRE(found.has_value());
+    CHECK(found->kind == kind);
+    CHECK(found->ranks == std::vector<int>{1});
+    CHECK(found->step == 4);
+  }
+}
+
+TEST_CASE("diagnosis: a hang whose cause the records do not show is called unknown") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  const auto found = diagnose(
+      {HandMadeRank(0, 3).steps(4).blocked(), HandMadeRank(1, 3).steps(4).blocked()}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "unknown");
+  CHECK(found->ranks == std::vector<int>{2});
+  CHECK(found->because ==
+        "rank 2 has not entered the collective in which the others wait: rank 2 left no report");
+}
+
+}  // namespace
+}  // namespace gradsync
