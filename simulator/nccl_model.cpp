@@ -22,7 +22,7 @@ std::size_t index(Protocol protocol) {
 }
 
 int floor_log2(int value) {
-  return std::bit_width(static_cast<unsigned>(value)) - 1;
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
 }
 
 /// GB/s that a GPU can give each of `channels` inside its node.

@@ -99,9 +99,10 @@ class Graph {
   /// Runs backward from `root` (a scalar: d root / d root = 1), or from several outputs with the
   /// given gradients. Gradients accumulate into the parameters; hooks run; then the callbacks.
   /// Throws Error(kMisuse) for a root that depends on no parameter or is not a scalar.
-  void backward(const Variable& root, const CallSite& site = std::source_location::current());
+  void backward(const Variable& root,
+                const CallSite& site = CallSite(__builtin_FILE(), __builtin_LINE()));
   void backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
-                const CallSite& site = std::source_location::current());
+                const CallSite& site = CallSite(__builtin_FILE(), __builtin_LINE()));
 
   /// The parameters whose AccumulateGrad node can be reached from `outputs`, in no given order.
   std::vector<Parameter*> reachable_parameters(const std::vector<Variable>& outputs) const;

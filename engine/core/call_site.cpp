@@ -7,9 +7,9 @@
 namespace gradsync {
 
 std::string CallSite::text() const {
-  const std::string_view file = where_.file_name();
-  if (where_.line() == 0 || file.find("/c++/") != std::string_view::npos) return {};
-  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), where_.line());
+  const std::string_view file = file_;
+  if (line_ == 0 || file.find("/c++/") != std::string_view::npos) return {};
+  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), line_);
 }
 
 }  // namespace gradsync

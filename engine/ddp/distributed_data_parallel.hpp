@@ -48,7 +48,7 @@ struct BucketInfo {
 class DistributedDataParallel {
  public:
   DistributedDataParallel(Model& model, ProcessGroup& group, const DdpOptions& options = {},
-                          const CallSite& site = std::source_location::current());
+                          const CallSite& site = CallSite(__builtin_FILE(), __builtin_LINE()));
   ~DistributedDataParallel();
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
@@ -56,7 +56,8 @@ class DistributedDataParallel {
   /// Runs the model. While gradients are on (and outside no_sync) the backward pass that follows is
   /// synchronised.
   std::vector<Variable> forward(const Batch& batch, Graph& graph,
-                                const CallSite& site = std::source_location::current());
+                                const CallSite& site = CallSite(__builtin_FILE(),
+                                                                __builtin_LINE()));
 
   /// Where the training loop is; collectives are labelled with it. Without effect inside a Join.
   void set_position(std::int64_t epoch, std::int64_t step, std::int64_t micro_step = 0);

@@ -62,7 +62,7 @@ std::optional<std::int64_t> Sequences::first_parting(const Group& group) {
     for (const CollectiveRecord* record : member.issued) sequences.push_back(record->sequence);
   }
   std::ranges::sort(sequences);
-  sequences.erase(std::ranges::unique(sequences).begin(), sequences.end());
+  sequences.erase(std::unique(sequences.begin(), sequences.end()), sequences.end());
   for (const std::int64_t sequence : sequences) {
     if (sequence < first) continue;
     const CollectiveRecord* reference = nullptr;

@@ -19,7 +19,7 @@ void check_devices(ProcessGroup& group, Device& device, std::int64_t claimed) {
   CollectiveOptions options;
   options.label.phase = Phase::kInit;
   options.label.what = "devices";
-  options.label.site = CallSite(std::source_location::current()).text();
+  options.label.site = CallSite(__FILE__, __LINE__).text();
   group.allgather(output, input, options)->wait();
 
   std::map<std::int64_t, std::vector<int>> ranks_by_device;

@@ -45,7 +45,7 @@ void check_equal_hashes(ProcessGroup& group, Device& device, const Hash128& hash
   options.label.step = step;
   options.label.phase = Phase::kCheck;
   options.label.what = "parameter hash";
-  options.label.site = CallSite(std::source_location::current()).text();
+  options.label.site = CallSite(__FILE__, __LINE__).text();
   group.allgather(all, mine, options)->wait();
 
   std::vector<Hash128> hashes(world);
