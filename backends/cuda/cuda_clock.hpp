@@ -21,10 +21,12 @@ class CudaClock final : public Clock {
 
   Seconds now() const override { return wall_.now(); }
   void advance(Seconds duration) override;
+  void sleep(Seconds duration) override { wall_.sleep(duration); }
   void charge_flops(double) override {}
   bool is_behind_host() const noexcept override { return true; }
   void stamp(Seconds& time) override;
   void settle_stamps() override;
+  void forget_stamps() noexcept override { stamps_.clear(); }
 
  private:
   struct Stamp {

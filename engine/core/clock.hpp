@@ -20,6 +20,11 @@ class Clock {
   /// network; `now()` includes the debt.
   virtual void advance(Seconds duration) = 0;
 
+  /// Lets `duration` pass in the rank's program, which computes nothing meanwhile: it reads a file,
+  /// compiles, waits. Where a device works on behind the host, the host stands still and the device
+  /// runs out of work.
+  virtual void sleep(Seconds duration) { advance(duration); }
+
   /// Charges compute that has really been done (`flops` operations). A wall clock has already
   /// spent the time and does nothing; the simulated clock advances by flops / rate.
   virtual void charge_flops(double flops) = 0;

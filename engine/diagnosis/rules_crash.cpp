@@ -101,9 +101,11 @@ std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
     const auto raised = std::find_if(events.begin(), events.end(), [](const RankEvent& event) {
       return event.kind == RankEventKind::kRaised;
     });
-    const bool is_hidden =
-        raised != events.end() && view.report->error.find(raised->what) == std::string::npos;
-    if (!is_hidden) continue;
+    if (raised == events.end()) continue;
+    // Where the host does not wait for a collective, the handler ends as it was meant to, and the
+    // error of its collective is the others' alone.
+    const bool is_hidden = view.report->error.find(raised->what) == std::string::npos;
+    if (!is_hidden && view.pending == nullptr) continue;
     Diagnosis diagnosis;
     diagnosis.verdict = "crash";
     diagnosis.kind = "error";
@@ -116,8 +118,9 @@ std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
     if (view.pending != nullptr) {
       diagnosis.collective = describe_collective(*view.pending);
       diagnosis.first_symptom = fmt::format(
-          "its handler went into {}{}, and the error of that hides the first", diagnosis.collective,
-          view.pending->label.site.empty() ? "" : " at " + view.pending->label.site);
+          "its handler went into {}{}, {}", diagnosis.collective,
+          view.pending->label.site.empty() ? "" : " at " + view.pending->label.site,
+          is_hidden ? "and the error of that hides the first" : "where the others are not");
     }
     std::vector<int> others;
     for (const RankView& other : digest.ranks) {

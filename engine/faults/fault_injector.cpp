@@ -124,7 +124,7 @@ void FaultInjector::happen(const FaultSpec& fault, const Position& position, Pha
       rank_.end_process({.signal = signal_number(fault.signal)});
       return;
     case FaultKind::kDelay:
-      rank_.clock->advance(fault.duration);
+      rank_.clock->sleep(fault.duration);
       return;
     case FaultKind::kStall:
       rank_.group->stall();

@@ -16,6 +16,7 @@ class SlowedClock final : public Clock {
 
   Seconds now() const override { return clock_->now(); }
   void advance(Seconds duration) override { clock_->advance(duration * factor_); }
+  void sleep(Seconds duration) override { clock_->sleep(duration); }
   void charge_flops(double flops) override { clock_->charge_flops(flops * factor_); }
   bool is_behind_host() const noexcept override { return clock_->is_behind_host(); }
   void stamp(Seconds& time) override { clock_->stamp(time); }

@@ -45,7 +45,6 @@ class Training {
         group_(*world.process_group),
         faults_(scenario.faults, seams(world)),
         imperfections_(scenario.imperfections, world.process_group->rank()),
-        own_clock_(*world.clock),
         slowed_clock_(*world.clock, compute_factor(0)),
         clock_(slowed_clock_),
         device_(*world.device),
@@ -154,7 +153,7 @@ class Training {
   /// A stall is time, not compute: a slow rank's is no longer than another's.
   void wait_for_loader(std::int64_t step) {
     const Seconds stall = imperfections_.loader_stall(step);
-    if (stall > Seconds{0}) own_clock_.advance(stall);
+    if (stall > Seconds{0}) clock_.sleep(stall);
   }
 
   void describe_plan() {
@@ -491,7 +490,6 @@ class Training {
   ProcessGroup& group_;
   FaultInjector faults_;
   RankImperfections imperfections_;
-  Clock& own_clock_;  // the world's
   SlowedClock slowed_clock_;
   Clock& clock_;
   Device& device_;
@@ -551,12 +549,12 @@ void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& repo
     throw;
   } catch (const Error& error) {
     keeper.failed(error.code(), error.what());
-    world.clock->advance(kTellOthersAfter);
+    world.clock->sleep(kTellOthersAfter);
     throw;
   } catch (const std::exception& error) {
     const std::string what = fmt::format("rank {}: {}", report.rank, error.what());
     keeper.failed(ErrorCode::kInternal, what);
-    world.clock->advance(kTellOthersAfter);
+    world.clock->sleep(kTellOthersAfter);
     throw Error(ErrorCode::kInternal, what);
   }
 }

@@ -33,10 +33,10 @@ struct ProcessNccl::Call {
   int root = 0;
 
   std::size_t bytes() const { return count * element_size(dtype); }
-  /// What must be equal on all ranks.
+  /// What must be equal on all ranks for bytes to move: NCCL compares nothing, so that ranks which
+  /// reduce other types of one size all end, with garbage.
   std::string heading() const {
-    return fmt::format("{} {} {} {} {};", static_cast<int>(kind), count, to_string(dtype),
-                       static_cast<int>(op), root);
+    return fmt::format("{} {} {} {};", static_cast<int>(kind), bytes(), static_cast<int>(op), root);
   }
 };
 

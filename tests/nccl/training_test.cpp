@@ -246,3 +246,23 @@ TEST_CASE("nccl: forward, backward and update are issued without waiting for the
   // update. A launch for each parameter's copy would be 40 more.
   CHECK(launches[0] < 20 * 2 + 20 + 30);
 }
+
+TEST_CASE("nccl: a step that is left half-way gets no times, and a sleeping rank's GPU no work") {
+  CudaJob job(1);
+  job.run([&](CudaRank& rank) {
+    Seconds left{-1}, kept{-1};
+    rank.clock->stamp(left);
+    rank.clock
+        ->forget_stamps();  // the step, and with it what the stamp would be written to, is gone
+    rank.clock->stamp(kept);
+    rank.clock->settle_stamps();
+    CHECK(left == Seconds(-1));
+    CHECK(kept > Seconds(0));
+
+    const std::int64_t launches = rank.compute_stream().launches();
+    const Seconds begin = rank.clock->now();
+    rank.clock->sleep(Seconds(0.02));
+    CHECK(rank.clock->now() - begin >= Seconds(0.02));
+    CHECK(rank.compute_stream().launches() == launches);
+  });
+}

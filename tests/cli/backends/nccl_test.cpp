@@ -119,12 +119,14 @@ TEST_CASE(
 }
 
 TEST_CASE("nccl: jobs that go wrong end as they do elsewhere, with the same diagnosis") {
-  // One that hangs and one that NCCL would let pass. The timeout has to be long: with several ranks
-  // on a core a stand-in takes its time.
+  // One that hangs, one that NCCL would let pass, a step left half-way (with its stamps), and a
+  // rank that fails by itself behind a collective that its host does not wait for. The timeout has
+  // to be long: with several ranks on a core a stand-in takes its time.
   const TemporaryDirectory directory;
   const fs::path folder = directory.path() / "lab";
   fs::create_directory(folder);
-  for (const std::string name : {"k17-two-groups-opposite-order", "k23-payload-size"}) {
+  for (const std::string name : {"k17-two-groups-opposite-order", "k23-payload-size",
+                                 "k08-nan-skip-detail", "k06-handler-hides-the-first-error"}) {
     fs::copy_file(shipped("hangs/" + name + ".json"), folder / (name + ".json"));
   }
   const CommandResult result = run_command(
@@ -132,5 +134,5 @@ TEST_CASE("nccl: jobs that go wrong end as they do elsewhere, with the same diag
       kStandIn);
   INFO(result.out << result.err);
   CHECK(result.exit_status == 0);
-  CHECK_THAT(result.out, contains("2 scenarios: 2 as expected"));
+  CHECK_THAT(result.out, contains("4 scenarios: 4 as expected"));
 }
