@@ -23,6 +23,9 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that CU
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 endif()
+# nvcc may have a compiler of its own (Debian 13: GCC 13 beside GCC 14). Its folder must not come
+# first where C++ is linked: the C++ compiler's own runtime is the newer one.
+list(FILTER CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES EXCLUDE REGEX "/gcc/")
 find_package(CUDAToolkit 12 QUIET)
 if(NOT CUDAToolkit_FOUND)
   set(GRADSYNC_NCCL_WHY_NOT "the CUDA toolkit that was found is older than 12")
