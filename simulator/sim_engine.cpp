@@ -160,7 +160,6 @@ void SimEngine::after(Seconds delay, std::function<void()> event) {
 }
 
 void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, std::function<void()> left) {
-  ended_flows_.clear();
   begin_pending();
   flows_.emplace_front();
   Flow& flow = flows_.front();
@@ -177,10 +176,23 @@ void SimEngine::flow_ended(const s4u::Activity& activity) {
   SimEngine* engine = current_engine;
   Flow* flow = engine == nullptr ? nullptr : activity.get_data<Flow>();
   if (flow == nullptr) return;
-  flow->left();
   // SimGrid is not done with the flow: it is released when the next one starts.
-  engine->ended_flows_.splice(engine->ended_flows_.begin(), engine->flows_, flow->self);
-  engine->end_pending();
+  engine->ended_flows_.splice(engine->ended_flows_.end(), engine->flows_, flow->self);
+  // What its end lets happen waits until all flows of this instant have ended. SimGrid searches a
+  // list of those in flight for each that ends: it is short when the new ones are not in it yet.
+  if (++engine->ends_to_tell_ == 1) {
+    Timer::set(s4u::Engine::get_clock(), [engine] { engine->tell_ends(); });
+  }
+}
+
+void SimEngine::tell_ends() {
+  std::list<Flow> ended;
+  ended.splice(ended.end(), ended_flows_);
+  ends_to_tell_ = 0;
+  for (const Flow& flow : ended) {
+    flow.left();
+    end_pending();
+  }
 }
 
 void SimEngine::in_background(Seconds delay, std::function<void()> event) {

@@ -91,6 +91,7 @@ class SimEngine {
   class Pending;
 
   static void flow_ended(const simgrid_compat::s4u::Activity& activity);
+  void tell_ends();
   static void deadlock();
   void begin_pending();
   void end_pending();
@@ -103,9 +104,10 @@ class SimEngine {
   double origin_;
   std::function<void()> on_deadlock_;
   std::list<Flow> flows_;
-  std::list<Flow> ended_flows_;  // kept until SimGrid is done with them
-  std::size_t pending_ = 0;      // sleeping actors, events and flows
-  double watchdog_date_ = -1;    // on SimGrid's clock; negative: none
+  std::list<Flow> ended_flows_;  // in the order of their ends, which are still to be told
+  std::size_t ends_to_tell_ = 0;
+  std::size_t pending_ = 0;    // sleeping actors, events and flows
+  double watchdog_date_ = -1;  // on SimGrid's clock; negative: none
   std::function<void()> watchdog_event_;
   bool has_background_ = false;
   bool is_looking_for_end_ = false;
