@@ -131,7 +131,9 @@ std::string fix_for_shards(const Digest& digest, const std::vector<Shard>& shard
                     count_of(steps_of(cut, batch), "step"), unused, count_of(size, "sample"),
                     unused == 1 ? "is" : "are", per_epoch);
   }
-  text += "; or set ddp.join.enable to true: ranks that run out shadow the others";
+  text +=
+      "; or set ddp.join.enable to true: ranks that run out then answer the others with zeros, as "
+      "PyTorch's Join does";
   return text;
 }
 

@@ -49,7 +49,8 @@ TEST_CASE("diagnosis: uneven shards name who ran out, who waits where, why, and 
   CHECK(found->fix ==
         "set sampler.pad to true: 3 steps on every rank, 2 samples repeated; or set "
         "sampler.drop_last to true: 2 steps on every rank, 2 of 10 samples are unused; or set "
-        "ddp.join.enable to true: ranks that run out shadow the others");
+        "ddp.join.enable to true: ranks that run out then answer the others with zeros, as "
+        "PyTorch's Join does");
   CHECK(found->first_cause == "ranks 2-3 had no batch for step 2 (epoch 0)");
   CHECK(found->first_symptom ==
         "ranks 0-1 wait in allreduce #4 of 4 float32 elements, step 2 (epoch 0) backward, bucket 0 "
