@@ -1,6 +1,7 @@
 #include "simulator/link_loads.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace gradsync {
 
@@ -21,19 +22,46 @@ LinkLoads::Way LinkLoads::way(const std::vector<Link*>& links) {
   return numbers;
 }
 
-void LinkLoads::set_share(Link* link, double share) {
-  constexpr double kNothing = 1e-12;
-  Account& account = links_[number(link)];
+void LinkLoads::change(Account& account, double share, int closed) {
   const Seconds now = engine_->now();
-  account.capacity += account.nominal * account.share * (now - account.since).count();
+  account.capacity += account.nominal * account.effective_share() * (now - account.since).count();
   account.since = now;
   account.share = share;
-  link->set_bandwidth(account.nominal * std::max(share, kNothing));
+  account.closed = closed;
+  set_bandwidth(account, account.effective_share());
+}
+
+void LinkLoads::set_bandwidth(const Account& account, double share) {
+  constexpr double kNothing = 1e-12;
+  account.link->set_bandwidth(account.nominal * std::max(share, kNothing));
+}
+
+void LinkLoads::expect_recovery(Link* link) {
+  links_[number(link)].recovers = true;
+}
+
+void LinkLoads::show_nominal(const Way& way, bool nominal) {
+  for (const Number link : way) {
+    const Account& account = links_[link];
+    if (!account.recovers || account.effective_share() >= 1) continue;
+    set_bandwidth(account, nominal ? 1 : account.effective_share());
+  }
+}
+
+void LinkLoads::set_share(Link* link, double share) {
+  Account& account = links_[number(link)];
+  change(account, share, account.closed);
 }
 
 void LinkLoads::close(Link* link, Seconds date) {
-  set_share(link, 0);
-  links_[number(link)].opens = date;
+  Account& account = links_[number(link)];
+  account.opens = std::max(account.opens, date);
+  change(account, account.share, account.closed + 1);
+}
+
+void LinkLoads::open(Link* link) {
+  Account& account = links_[number(link)];
+  change(account, account.share, account.closed - 1);
 }
 
 Seconds LinkLoads::time_to_open(const Way& way) const {
@@ -41,10 +69,33 @@ Seconds LinkLoads::time_to_open(const Way& way) const {
   Seconds longest{0};
   for (const Number link : way) {
     const Account& account = links_[link];
-    if (account.share > 0 || account.opens <= Seconds{0}) continue;
+    if (account.closed == 0) continue;
     longest = std::max(longest, account.opens - engine_->now() + kMargin);
   }
   return longest;
+}
+
+bool LinkLoads::is_cut(const Way& way) const {
+  return std::any_of(way.begin(), way.end(),
+                     [&](const Number link) { return links_[link].effective_share() <= 0; });
+}
+
+void LinkLoads::lose_packets(Link* link, const LossPeriod& period) {
+  links_[number(link)].losses.push_back(period);
+}
+
+std::vector<LossPeriod> LinkLoads::losses(const Way& way) const {
+  std::vector<LossPeriod> all;
+  for (const Number link : way) {
+    all.insert(all.end(), links_[link].losses.begin(), links_[link].losses.end());
+  }
+  return all;
+}
+
+BytesPerSecond LinkLoads::nominal_bandwidth(const Way& way) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Number link : way) least = std::min(least, links_[link].nominal);
+  return {least};
 }
 
 void LinkLoads::describe(Link* link, const std::string& condition) {
@@ -64,8 +115,8 @@ NetworkLoad LinkLoads::result(Seconds end) const {
   NetworkLoad load;
   load.communication = communication_;
   for (const Account& account : links_) {
-    const double capacity =
-        account.capacity + account.nominal * account.share * (end - account.since).count();
+    const double capacity = account.capacity + account.nominal * account.effective_share() *
+                                                   (end - account.since).count();
     if (account.bytes == 0 || capacity <= 0 || communication_ <= Seconds{0}) continue;
     LinkLoad link;
     link.name = account.link->get_name();

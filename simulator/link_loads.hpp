@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/train/run_result.hpp"
+#include "simulator/packet_loss.hpp"
 #include "simulator/sim_engine.hpp"
 
 namespace gradsync {
@@ -29,15 +30,38 @@ class LinkLoads {
     for (const Number link : way) links_[link].bytes_of_others += bytes;
   }
 
-  /// What part of its bandwidth a link has from now on; a share of 0 is one without which no flow
-  /// ends within a run, SimGrid has no link without bandwidth.
+  /// What part of its bandwidth a link has from now on, where it is open; a share of 0 is one
+  /// without which no flow ends within a run, SimGrid has no link without bandwidth.
   void set_share(Link* link, double share);
-  /// The same as a share of 0, until `date`, at which the caller gives it its share back.
+  double share(Link* link) { return links_[number(link)].share; }
+  /// Nothing passes until `date`, at which the caller opens it again; a link that is closed twice
+  /// has to be opened twice.
   void close(Link* link, Seconds date);
+  void open(Link* link);
+  bool is_open(Link* link) { return links_[number(link)].closed == 0; }
   /// How long it takes until all links of a way are open; 0 where they are. A flow must not start
   /// before: SimGrid would keep it for ever at what the way gave when it started.
   Seconds time_to_open(const Way& way) const;
-  double share(Link* link) { return links_[number(link)].share; }
+  /// Whether a link of the way lets nothing pass, not even a message without bytes.
+  bool is_cut(const Way& way) const;
+
+  /// The link will have more of its bandwidth than it has at times.
+  void expect_recovery(Link* link);
+  /// Calls `start`, which starts a flow. SimGrid lets no flow be faster, ever, than its way is when
+  /// it starts; so links that will recover have all of their bandwidth as long as that takes.
+  template <typename Start>
+  void start_flow(const Way& way, const Start& start) {
+    show_nominal(way, true);
+    start();
+    show_nominal(way, false);
+  }
+
+  /// Packets that a link loses, as long as the period lasts. To be said before the simulation runs.
+  void lose_packets(Link* link, const LossPeriod& period);
+  /// The periods of all links of a way.
+  std::vector<LossPeriod> losses(const Way& way) const;
+  /// What the way gives at best.
+  BytesPerSecond nominal_bandwidth(const Way& way) const;
   /// A word on the link for results: "half of its bandwidth".
   void describe(Link* link, const std::string& condition);
 
@@ -54,13 +78,21 @@ class LinkLoads {
     Link* link = nullptr;
     double nominal = 0;  ///< bytes a second
     double share = 1;
+    int closed = 0;  ///< times
     double bytes = 0;
     double bytes_of_others = 0;
     double capacity = 0;  ///< bytes that could have passed until `since`
     Seconds since{0};
     Seconds opens{0};  ///< closed until then
+    bool recovers = false;
+    std::vector<LossPeriod> losses;
     std::string condition;
+
+    double effective_share() const { return closed > 0 ? 0 : share; }
   };
+  void change(Account& account, double share, int closed);
+  void set_bandwidth(const Account& account, double share);
+  void show_nominal(const Way& way, bool nominal);
   Number number(Link* link);
 
   SimEngine* engine_;

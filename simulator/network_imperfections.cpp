@@ -1,66 +1,19 @@
 #include "simulator/network_imperfections.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
-#include "engine/train/scenario_hints.hpp"
+#include "simulator/named_links.hpp"
 
 namespace gradsync {
 namespace {
 
-using LinkList = std::vector<LinkLoads::Link*>;
-
-/// The directions of the cable that has this name, or one direction by its own.
-bool is_called(const std::string& link, const std::string& name) {
-  return link == name || link == name + "_UP" || link == name + "_DOWN";
-}
-
-/// What people call it: without the direction.
-std::string cable_name(std::string link) {
-  for (const char* direction : {"_UP", "_DOWN"}) {
-    if (link.ends_with(direction)) link.resize(link.size() - std::string(direction).size());
-  }
-  return link;
-}
-
-LinkList find_links(const ImperfectionSpec::Link& spec, std::size_t index, SimEngine& engine) {
-  LinkList found;
-  std::vector<std::string> names;
-  const std::string of_node = spec.node ? fmt::format("nic-{}-", *spec.node) : "";
-  for (LinkLoads::Link* link : engine.simgrid().get_all_links()) {
-    const std::string name = link->get_name();
-    names.push_back(cable_name(name));
-    const bool is_meant = spec.node ? name.starts_with(of_node) : is_called(name, spec.link);
-    if (is_meant) found.push_back(link);
-  }
-  if (!found.empty()) return found;
-  const std::string place = fmt::format("/imperfections/links/{}/", index);
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  if (spec.node) {
-    throw ConfigError({"", place + "node", "a node with adapters of its own (star, leaf_spine)",
-                       fmt::format("{}", *spec.node),
-                       "give the link by its name; one is " + names.front()});
-  }
-  std::string hint = scenario_table::did_you_mean(spec.link, names);
-  if (hint.empty()) hint = "there are " + names.front() + " to " + names.back();
-  throw ConfigError({"", place + "link", fmt::format("one of the {} links", names.size()),
-                     "\"" + spec.link + "\"", hint});
-}
-
-/// Down for the last `down` of every period. What it had before, it has again afterwards.
+/// Down for the last `down` of every period.
 class FlappingLink : public std::enable_shared_from_this<FlappingLink> {
  public:
   FlappingLink(SimEngine& engine, LinkLoads& loads, LinkList links, Seconds down, Seconds period)
-      : engine_(&engine),
-        loads_(&loads),
-        links_(std::move(links)),
-        shares_(links_.size(), 1),
-        down_(down),
-        period_(period) {}
+      : engine_(&engine), loads_(&loads), links_(std::move(links)), down_(down), period_(period) {}
 
   void wait_for_end_of_period() {
     engine_->in_background(period_ - down_, [self = shared_from_this()] { self->go_down(); });
@@ -68,21 +21,17 @@ class FlappingLink : public std::enable_shared_from_this<FlappingLink> {
 
  private:
   void go_down() {
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-      shares_[i] = loads_->share(links_[i]);
-      loads_->close(links_[i], engine_->now() + down_);
-    }
+    for (LinkLoads::Link* link : links_) loads_->close(link, engine_->now() + down_);
     engine_->in_background(down_, [self = shared_from_this()] { self->come_up(); });
   }
   void come_up() {
-    for (std::size_t i = 0; i < links_.size(); ++i) loads_->set_share(links_[i], shares_[i]);
+    for (LinkLoads::Link* link : links_) loads_->open(link);
     wait_for_end_of_period();
   }
 
   SimEngine* engine_;
   LinkLoads* loads_;
   LinkList links_;
-  std::vector<double> shares_;
   Seconds down_;
   Seconds period_;
 };
@@ -135,7 +84,8 @@ void arrange_links(const ImperfectionSpec& spec, SimEngine& engine, Platform& pl
                    LinkLoads& loads) {
   for (std::size_t i = 0; i < spec.links.size(); ++i) {
     const ImperfectionSpec::Link& item = spec.links[i];
-    const LinkList links = find_links(item, i, engine);
+    const LinkList links =
+        find_links(engine, item.link, item.node, fmt::format("/imperfections/links/{}", i));
     for (LinkLoads::Link* link : links) {
       if (item.factor != 1) {
         loads.set_share(link, loads.share(link) * item.factor);

@@ -46,8 +46,12 @@ class RankNetwork {
   struct Way {
     Seconds latency{0};
     LinkLoads::Way links;
+    std::vector<LossPeriod> losses;
+    Seconds connection_free{0};  ///< where packets get lost: all that was sent has left by then
   };
-  const Way& way(int from, int to);
+  Way& way(int from, int to);
+  /// When `bytes` have left that are sent now, as far as TCP and packet loss are concerned.
+  Seconds sent_in_spite_of_loss(int from, int to, double bytes);
   std::function<void()> unless_closed(std::function<void()> event);
 
   SimEngine* engine_;
