@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include "engine/comm/comm_error.hpp"
+#include "engine/core/rank_list.hpp"
 #include "engine/faults/rank_imperfections.hpp"
 #include "engine/faults/rendezvous_fault.hpp"
 #include "engine/tensor/device.hpp"
@@ -13,6 +17,21 @@ bool shards_are_alike(const Scenario& scenario) {
   const SamplerSpec& sampler = scenario.sampler;
   return sampler.shard_sizes.empty() &&
          (sampler.pad || sampler.drop_last || scenario.data.samples % scenario.ranks == 0);
+}
+
+/// As Gloo's rendezvous does it, whose connections the simulator takes for granted: where a rank
+/// has published a wrong address the others fail, and it waits for them in its first collective.
+void connect_to_others(const Scenario& scenario, int rank) {
+  const std::vector<int> wrong =
+      ranks_with_wrong_address(scenario.faults, static_cast<int>(scenario.ranks));
+  if (wrong.empty() || wrong == std::vector{rank}) return;
+  std::vector<int> others = wrong;
+  std::erase(others, rank);
+  throw ConnectError(
+      fmt::format("rank {}: could not connect to {} at the published address 0.0.0.0, "
+                  "which leads nowhere but to this machine",
+                  rank, rank_list(others)),
+      others);
 }
 
 }  // namespace
@@ -44,6 +63,7 @@ RunOutcome run_simulated(const Scenario& scenario,
                       come_to_rendezvous(scenario.faults, scenario.imperfections,
                                          world.process_group->rank(), *world.clock,
                                          [&] { world.process_group->stall(); });
+                      connect_to_others(scenario, world.process_group->rank());
                       run_rank(scenario, world, report);
                     });
   } catch (const ConfigError& error) {

@@ -40,6 +40,8 @@ struct SimRank {
   SimProcessGroup process_group;
   RankReport report;
   bool has_ended = false;
+  /// For a fault that blocks the rank: nobody releases it.
+  simgrid_compat::s4u::SemaphorePtr never = simgrid_compat::s4u::Semaphore::create(0);
 };
 
 /// What a closed form cannot answer: it knows what the cables give, but not what passes when.
@@ -102,6 +104,9 @@ void note_error(RankReport& report, const std::exception& error) {
   report.error = error.what();
   report.error_code = ErrorCode::kInternal;
   if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_code = known->code();
+  if (const auto* connect = dynamic_cast<const ConnectError*>(&error)) {
+    report.unreachable = connect->unreachable();
+  }
   if (const auto* comm = dynamic_cast<const CommError*>(&error)) {
     report.failed_collective = comm->record();
   }
@@ -155,6 +160,10 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
     if (end.signal == SIGSTOP) rank.process_group.stall();
     throw end;
   };
+  world.block = [&] {
+    rank.clock.settle();
+    rank.never->acquire();
+  };
   world.process_group = &rank.process_group;
   world.clock = &rank.clock;
   world.device = options.device != nullptr ? options.device : &meta_device();
@@ -170,6 +179,7 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
     failed = true;
   }
   failed = failed || rank.report.state == RankState::kFailed;
+  rank.report.clean_up_since.reset();
   // Outside the handler: other ranks run while this one sleeps off its debt.
   rank.clock.settle();
   if (process_end) return end_without_a_word(rank, group, *process_end);
@@ -221,8 +231,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   group_options.device_slots = device_slots(options.faults, ranks);
   SimGroup group(engine, network, collectives, actors, group_options);
 
-  const std::vector<std::string> world =
-      schedule_world_faults(engine, platform, loads, cluster, ranks, options.faults);
+  schedule_world_faults(engine, loads, options.faults);
   std::vector<std::unique_ptr<SimRank>> members;
   for (int rank = 0; rank < actors; ++rank) {
     members.push_back(
@@ -245,9 +254,9 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   });
 
   RunOutcome outcome;
+  for (const auto& member : members) end = std::max(end, member->report.ended);
   for (const auto& member : members) {
-    end = std::max(end, member->report.ended);
-    member->report.world = world;
+    member->report.world = world_conditions(options.faults, imperfections, end);
     outcome.reports.push_back(std::move(member->report));
   }
   if (folded) add_like(outcome.reports, ranks);

@@ -5,19 +5,22 @@
 #include <vector>
 
 #include "engine/faults/fault_spec.hpp"
+#include "engine/faults/imperfection_spec.hpp"
+#include "engine/train/rank_report.hpp"
 #include "simulator/device_slots.hpp"
 #include "simulator/link_loads.hpp"
-#include "simulator/platform.hpp"
 #include "simulator/sim_engine.hpp"
 
 namespace gradsync {
 
-/// Arranges, before the simulation runs, for the faults that belong to the simulated world: cables
-/// of a node that lose bandwidth or go down at an instant. Returns a line for each, for the
-/// reports: "the cables of node 1 are down".
-std::vector<std::string> schedule_world_faults(SimEngine& engine, const Platform& platform,
-                                               LinkLoads& loads, const ClusterSpec& cluster,
-                                               int ranks, const std::vector<FaultSpec>& faults);
+/// Arranges, before the simulation runs, for the faults that belong to the simulated world: links
+/// that lose bandwidth or packets, or go down, at an instant and for a while.
+void schedule_world_faults(SimEngine& engine, LinkLoads& loads,
+                           const std::vector<FaultSpec>& faults);
+
+/// What was wrong with the links of a run that ended at `end`, for the reports.
+std::vector<WorldCondition> world_conditions(const std::vector<FaultSpec>& faults,
+                                             const ImperfectionSpec& imperfections, Seconds end);
 
 /// The room on the ranks' devices, by rank: null where no fault of kind slots limits it; empty
 /// where none does at all.

@@ -107,6 +107,9 @@ void print_result(std::ostream& stream, const RunResult& result, const std::stri
       line("late start",
            fmt::format("rank {}, {:.3g} s after the others", start->rank, start->late.count()));
     }
+    for (const auto& network : result.blame.network) {
+      line("slow network", diagnosis::describe(network));
+    }
     const auto& times = result.time_breakdown;
     line("  forward", milliseconds(times.forward));
     line("  backward", milliseconds(times.backward_compute));

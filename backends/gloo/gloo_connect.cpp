@@ -8,12 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+
+#include "backends/gloo/gloo_address.hpp"
+#include "engine/comm/comm_error.hpp"
+#include "engine/core/rank_list.hpp"
 
 namespace gradsync {
 namespace {
@@ -27,7 +32,11 @@ class GlooStore final : public gloo::rendezvous::Store {
       : store_(std::move(store)), timeout_(timeout) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
-    store_->set(key, {data.data(), data.size()}, timeout_);
+    std::vector<char> published = data;
+    if (wrong_port_ && !published_address(published).empty()) {
+      make_nobodys(published, wrong_port_->number());
+    }
+    store_->set(key, {published.data(), published.size()}, timeout_);
   }
   std::vector<char> get(const std::string& key) override {
     const std::string value = store_->get(key, timeout_);
@@ -44,9 +53,25 @@ class GlooStore final : public gloo::rendezvous::Store {
   }
 #endif
 
+  /// A fault: this rank's address is from now on given as one that leads nowhere.
+  void publish_wrong_address(int family) {
+    wrong_port_.emplace(family);
+  }
+  /// What `rank` has published; empty if nothing yet.
+  std::string address_of(int rank) {
+    constexpr Seconds kShort{0.1};  // the rendezvous has failed already
+    try {
+      const std::string value = store_->get(std::to_string(rank), kShort);
+      return published_address({value.begin(), value.end()});
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
  private:
   std::shared_ptr<gradsync::Store> store_;
   Seconds timeout_;
+  std::optional<DeadPort> wrong_port_;
 };
 
 struct LocalAddress {
@@ -111,18 +136,39 @@ gloo::transport::tcp::attr device_attributes(const RankEnvironment& environment,
   return attributes;
 }
 
+/// The ranks that Gloo's error means, by the addresses that they have published: one that leads
+/// nowhere, or else the one that the error names, if it is one rank's.
+std::vector<int> unreachable_ranks(GlooStore& store, const RankEnvironment& environment,
+                                   const std::string& error) {
+  std::vector<int> nowhere, named;
+  for (int rank = 0; rank < environment.world_size; ++rank) {
+    if (rank == environment.rank) continue;
+    const std::string address = store.address_of(rank);
+    if (address.empty()) continue;
+    if (is_nobodys(address)) nowhere.push_back(rank);
+    if (error.find("[" + address + "]") != std::string::npos) named.push_back(rank);
+  }
+  if (!nowhere.empty()) return nowhere;
+  return named.size() == 1 ? named : std::vector<int>{};
+}
+
 }  // namespace
 
 std::shared_ptr<gloo::Context> connect_gloo(const RankEnvironment& environment,
                                             std::shared_ptr<Store> store,
                                             const std::string& key_prefix,
-                                            const std::string& interface, Seconds timeout) {
+                                            const std::string& interface, Seconds timeout,
+                                            bool wrong_address) {
   const auto timeout_ms = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(timeout));
   auto context =
       std::make_shared<gloo::rendezvous::Context>(environment.rank, environment.world_size);
   GlooStore gloo_store(std::make_shared<PrefixStore>(key_prefix, std::move(store)), timeout);
   try {
-    auto device = gloo::transport::tcp::CreateDevice(device_attributes(environment, interface));
+    const auto attributes = device_attributes(environment, interface);
+    if (wrong_address) {
+      gloo_store.publish_wrong_address(attributes.ai_family == AF_INET6 ? AF_INET6 : AF_INET);
+    }
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
     // Gloo gives a connection five times the context's timeout to come about.
     constexpr int kGlooConnectFactor = 5;
     context->setTimeout(std::max(milliseconds(1), timeout_ms / kGlooConnectFactor));
@@ -131,10 +177,14 @@ std::shared_ptr<gloo::Context> connect_gloo(const RankEnvironment& environment,
     throw Error(ErrorCode::kUsage, fmt::format("rank {}: Gloo cannot use the network interface: {}",
                                                environment.rank, e.what()));
   } catch (const gloo::Exception& e) {
-    throw Error(ErrorCode::kTimeout,
-                fmt::format("rank {}: Gloo could not connect to all other ranks within {}: {}. Do "
-                            "all nodes reach each other on the chosen interface (gloo.interface)?",
-                            environment.rank, format_duration(timeout), e.what()));
+    const std::vector<int> unreachable = unreachable_ranks(gloo_store, environment, e.what());
+    throw ConnectError(
+        fmt::format(
+            "rank {}: Gloo could not connect to {} within {:.3g} s: {}. Do all nodes reach each "
+            "other on the chosen interface (gloo.interface)?",
+            environment.rank, unreachable.empty() ? "all other ranks" : rank_list(unreachable),
+            timeout.count(), e.what()),
+        unreachable);
   }
   context->setTimeout(timeout_ms);
   return context;

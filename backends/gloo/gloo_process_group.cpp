@@ -131,7 +131,8 @@ GlooProcessGroup::Impl::Impl(GlooProcessGroup& owner, const RankEnvironment& env
   PrefixStore group_store(prefix, store);
   join_all_ranks(group_store, env.rank, env.world_size, options.timeout);
   const Seconds left = options.timeout - Seconds(steady_clock::now() - begin);
-  connected = connect_gloo(env, store, prefix + "/gloo", options.interface, left);
+  connected =
+      connect_gloo(env, store, prefix + "/gloo", options.interface, left, options.wrong_address);
   if (env.world_size > 1) signatures = std::make_unique<SignatureExchange>(connected, registry);
 
   watcher =

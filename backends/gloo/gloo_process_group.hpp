@@ -34,6 +34,7 @@ class GlooProcessGroup final : public ProcessGroup {
     std::string interface;  ///< network interface; empty: the one that reaches MASTER_ADDR
     std::string name = kDefaultGroupName;
     std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
+    bool wrong_address = false;  ///< a fault: the others are given an address that leads nowhere
   };
 
   /// Blocks until all ranks have joined and are connected, or the timeout ends (kTimeout, with the

@@ -1,7 +1,11 @@
 #include "backends/gloo/gloo_rank.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "backends/gloo/gloo_process_group.hpp"
 #include "backends/wall_clock.hpp"
+#include "engine/faults/rendezvous_fault.hpp"
 
 namespace gradsync {
 
@@ -15,6 +19,10 @@ RankProcessResult run_gloo_rank(const Scenario& scenario, const RankEnvironment&
     group_options.interface = scenario.gloo.interface;
     group_options.flight_recorder_size =
         static_cast<std::size_t>(scenario.output.flight_recorder_size);
+    const std::vector<int> wrong =
+        ranks_with_wrong_address(scenario.faults, environment.world_size);
+    group_options.wrong_address =
+        std::find(wrong.begin(), wrong.end(), environment.rank) != wrong.end();
     GlooProcessGroup group(environment, process.job(), clock, group_options);
     process.run(
         group, [&](ErrorCode code, const std::string& cause) { group.abort(code, cause); }, clock,

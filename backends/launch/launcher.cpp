@@ -18,6 +18,7 @@
 #include "backends/launch/launch_environment.hpp"
 #include "backends/launch/line_splitter.hpp"
 #include "backends/launch/orphan_guard.hpp"
+#include "backends/store/end_watcher.hpp"
 #include "backends/store/failure.hpp"
 #include "backends/store/rendezvous.hpp"
 
@@ -142,6 +143,8 @@ class Launch {
   void look_for_ended();
   void on_end(Rank& rank, const ChildEnd& end);
   void publish(const RankExit& exit);
+  void watch_failures();
+  RankEnvironment environment() const;
   void end_all_after(Seconds grace);
   void signal_all(int signal);
   void drain();
@@ -163,6 +166,7 @@ class Launch {
   asio::steady_timer poll_{io_};
   asio::steady_timer term_timer_{io_};
   asio::steady_timer kill_timer_{io_};
+  std::unique_ptr<EndWatcher> failures_;
   asio::steady_timer deadline_{io_};
   std::vector<Rank> ranks_;
   LaunchResult result_;
@@ -181,7 +185,9 @@ LaunchResult Launch::run() {
     });
   }
   poll_children();
+  watch_failures();
   while (!all_ended()) io_.run_one();
+  failures_.reset();
   drain();
   clean_up();
   wait_for_other_nodes();
@@ -282,19 +288,42 @@ void Launch::on_end(Rank& rank, const ChildEnd& end) {
   if (!result_.first_failure) {
     result_.first_failure = rank.exit;
     publish(rank.exit);
-    end_all_after(options_.failure_grace);
+    if (result_.told_failure.empty()) end_all_after(options_.failure_grace);
   }
+}
+
+RankEnvironment Launch::environment() const {
+  RankEnvironment environment;
+  environment.master_addr = server_ ? "127.0.0.1" : host_;
+  environment.master_port = port_;
+  environment.agent_store = true;
+  environment.job_id = options_.run_id + ".0";  // no restarts
+  return environment;
+}
+
+/// A rank that has told of a failure may block before its process ends, and all of them may: then
+/// no process that ends tells the launcher. Where it serves the store, it hears what is told there.
+void Launch::watch_failures() {
+  if (!server_) return;
+  constexpr Seconds kTimeout{2};
+  failures_ = std::make_unique<EndWatcher>(environment(), kTimeout,
+                                           [this](const std::optional<Failure>& failure) {
+                                             if (!failure) return;
+                                             asio::post(io_, [this, failure] {
+                                               if (all_ended() || !result_.told_failure.empty())
+                                                 return;
+                                               result_.told_failure = failure->describe();
+                                               if (!result_.first_failure)
+                                                 end_all_after(options_.failure_grace);
+                                             });
+                                           });
 }
 
 void Launch::publish(const RankExit& exit) {
   if (!options_.host_store) return;
   constexpr Seconds kTimeout{2};
-  RankEnvironment environment;
-  environment.master_addr = server_ ? "127.0.0.1" : host_;
-  environment.master_port = port_;
-  environment.job_id = options_.run_id + ".0";  // no restarts
   try {
-    const JobStore job = connect_job_store(environment, kTimeout);
+    const JobStore job = connect_job_store(environment(), kTimeout);
     publish_failure(
         *job.store,
         {exit.rank, ErrorCode::kRankDied, fmt::format("died ({})", exit.describe()), {}}, kTimeout);
@@ -371,7 +400,14 @@ int LaunchResult::exit_status() const noexcept {
     return first_failure->signal != 0 ? kSignalBase + first_failure->signal
                                       : first_failure->exit_code;
   }
-  return deadline_ended ? kDeadlineStatus : 0;
+  if (deadline_ended) return kDeadlineStatus;
+  return has_stuck_ranks() ? 1 : 0;
+}
+
+bool LaunchResult::has_stuck_ranks() const noexcept {
+  return !told_failure.empty() && std::any_of(ranks.begin(), ranks.end(), [](const RankExit& rank) {
+    return rank.ended_by_launcher;
+  });
 }
 
 std::string LaunchResult::describe() const {
@@ -382,6 +418,9 @@ std::string LaunchResult::describe() const {
   }
   if (forwarded_signal != 0) return "ended by " + describe_signal(forwarded_signal);
   if (deadline_ended) return "ended at the deadline";
+  if (has_stuck_ranks()) {
+    return fmt::format("ranks that did not end after a failure were ended: {}", told_failure);
+  }
   return "all ranks ended with status 0";
 }
 

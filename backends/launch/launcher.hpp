@@ -63,10 +63,16 @@ struct LaunchResult {
   std::optional<RankExit> first_failure;
   int forwarded_signal = 0;  ///< the launcher was asked to end by this signal
   bool deadline_ended = false;
+  std::string
+      told_failure;  ///< what a rank told through the store: "rank 2 timed out ..."; or empty
 
-  bool ok() const noexcept { return !first_failure && forwarded_signal == 0 && !deadline_ended; }
+  /// Ranks told of a failure and then did not end by themselves.
+  bool has_stuck_ranks() const noexcept;
+  bool ok() const noexcept {
+    return !first_failure && forwarded_signal == 0 && !deadline_ended && !has_stuck_ranks();
+  }
   /// 0; the exit code of the first failure, or 128 + its signal; 128 + the forwarded signal; 124 at
-  /// the deadline.
+  /// the deadline; 1 where only stuck ranks had to be ended.
   int exit_status() const noexcept;
   /// "rank 2 (local rank 2, pid 4711) failed first, after 1.32 s: signal 9 (Killed)"
   std::string describe() const;
@@ -79,8 +85,10 @@ struct LaunchResult {
 /// ROLE_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT,
 /// TORCHELASTIC_MAX_RESTARTS, TORCHELASTIC_USE_AGENT_STORE, and OMP_NUM_THREADS=1 where it is unset
 /// and there are several), and is killed by the kernel when the launcher dies. SIGINT, SIGTERM and
-/// SIGHUP are forwarded to all ranks. When a rank fails the others get `failure_grace`, then
-/// SIGTERM, `kill_grace`, SIGKILL; processes that a rank left in its session are ended too.
+/// SIGHUP are forwarded to all ranks. When a rank fails, or tells of a failure through the store
+/// that this launcher serves (its process may hang while it cleans up), the others get
+/// `failure_grace`, then SIGTERM, `kill_grace`, SIGKILL; processes that a rank left in its session
+/// are ended too.
 ///
 /// Blocks signals in the calling thread while it runs; call it from one thread of a process only.
 /// Throws Error(kUsage) when the options make no sense or the program cannot be started.

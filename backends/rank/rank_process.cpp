@@ -33,6 +33,9 @@ Bytes peak_rss_bytes() {
 void note_error(RankReport& report, const std::exception& e) {
   report.state = RankState::kFailed;
   if (!report.error.empty()) return;  // run_rank has noted it, with more detail
+  if (const auto* connect = dynamic_cast<const ConnectError*>(&e)) {
+    report.unreachable = connect->unreachable();
+  }
   const auto* error = dynamic_cast<const Error*>(&e);
   report.error_code = error == nullptr ? ErrorCode::kInternal : error->code();
   report.error = e.what();
@@ -55,7 +58,8 @@ void note_store_address(const std::string& run_directory, const RankEnvironment&
                                   << '\n';
 }
 
-/// A rank that never comes to the rendezvous; the launcher ends its process.
+/// A rank that never comes to the rendezvous, or back from its clean-up; the launcher ends its
+/// process.
 void sleep_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -98,6 +102,10 @@ void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Dev
   RankWorld world;
   world.report_mutex = &report_mutex;
   world.end_process = end_this_process;
+  world.block = sleep_for_ever;
+  world.before_clean_up = [&] {
+    if (!options_.run_directory.empty()) write_report_file(options_.run_directory, snapshot());
+  };
   world.process_group = &group;
   world.clock = &clock;
   world.device = &device;
@@ -145,6 +153,7 @@ RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironme
   } catch (const std::exception& e) {
     note_error(result.report, e);
   }
+  result.report.clean_up_since.reset();
   result.terminated = termination.terminated();
   result.report.peak_rss_bytes = peak_rss_bytes();
   if (!options.run_directory.empty()) write_report_file(options.run_directory, result.report);

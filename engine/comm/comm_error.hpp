@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "engine/comm/flight_recorder.hpp"
 #include "engine/core/error.hpp"
 
@@ -20,6 +24,19 @@ class CommError : public Error {
   int rank_;
   CollectiveRecord record_;
   std::string cause_;
+};
+
+/// A rank could not connect to others. `code()` is kTimeout.
+class ConnectError : public Error {
+ public:
+  ConnectError(const std::string& what, std::vector<int> unreachable)
+      : Error(ErrorCode::kTimeout, what), unreachable_(std::move(unreachable)) {}
+
+  /// The ranks that are known to be to blame; empty where it is not known which.
+  const std::vector<int>& unreachable() const noexcept { return unreachable_; }
+
+ private:
+  std::vector<int> unreachable_;
 };
 
 }  // namespace gradsync

@@ -98,11 +98,86 @@ std::optional<Blame::Start> late_start(const Digest& digest) {
   return Blame::Start{arrivals.back().second, late};
 }
 
+struct Interval {
+  Seconds begin{0};
+  Seconds end{0};
+
+  Seconds length() const { return end - begin; }
+};
+
+/// When the reductions of a pass went on with all ranks there, one after the other.
+std::vector<Interval> transfers_of(const Pass& pass) {
+  std::vector<Interval> transfers;
+  Seconds free{0};
+  for (const Reduction& reduction : pass) {
+    const Seconds begin = std::max(reduction.last().first, free);
+    free = std::max(reduction.end, begin);
+    transfers.push_back({begin, free});
+  }
+  return transfers;
+}
+
+bool overlap(const Interval& transfer, const WorldCondition& condition) {
+  return transfer.end >= condition.begin && (!condition.end || transfer.begin <= *condition.end);
+}
+
+Seconds median(std::vector<Seconds> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Reductions have their like at the same place of the passes in which nothing was wrong.
+std::vector<Blame::Network> network_costs(const Digest& digest) {
+  const auto any = std::find_if(digest.ranks.begin(), digest.ranks.end(),
+                                [](const RankView& view) { return view.report != nullptr; });
+  if (any == digest.ranks.end() || any->report->world.empty()) return {};
+  const std::vector<WorldCondition>& conditions = any->report->world;  // all ranks know the same
+  std::map<PassKey, std::vector<Interval>> transfers;
+  std::vector<std::vector<Seconds>> usual;  // by place in the pass
+  for (const auto& [key, pass] : passes_of(digest, 0)) {
+    if (!is_known(pass)) continue;
+    const std::vector<Interval>& of_pass = transfers[key] = transfers_of(pass);
+    if (usual.size() < of_pass.size()) usual.resize(of_pass.size());
+    for (std::size_t i = 0; i < of_pass.size(); ++i) {
+      const bool undisturbed =
+          std::none_of(conditions.begin(), conditions.end(),
+                       [&](const WorldCondition& c) { return overlap(of_pass[i], c); });
+      if (undisturbed) usual[i].push_back(of_pass[i].length());
+    }
+  }
+  constexpr double kLonger = 1.5;  // than its like, to count
+  std::vector<Blame::Network> costs;
+  for (const WorldCondition& condition : conditions) {
+    std::map<std::int64_t, Seconds> lost_in;  // by step
+    for (const auto& [key, of_pass] : transfers) {
+      for (std::size_t i = 0; i < of_pass.size(); ++i) {
+        if (usual[i].empty() || !overlap(of_pass[i], condition)) continue;
+        const Seconds like = median(usual[i]);
+        if (of_pass[i].length() > kLonger * like) lost_in[key.first] += of_pass[i].length() - like;
+      }
+    }
+    if (lost_in.empty()) continue;
+    Blame::Network cost;
+    cost.what = condition.what;
+    cost.steps = std::ssize(lost_in);
+    for (const auto& [step, lost] : lost_in) {
+      cost.lost += lost;
+      if (lost <= cost.longest_lost) continue;
+      cost.longest_lost = lost;
+      cost.longest = step;
+    }
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
 }  // namespace
 
 Blame find_blame(const Digest& digest) {
   Blame blame;
   if (digest.ranks.size() < 2) return blame;
+  blame.network = network_costs(digest);
   blame.start = late_start(digest);
   const std::map<std::int64_t, Seconds> durations = step_durations(digest);
   const std::int64_t first = first_steady_step(static_cast<std::int64_t>(durations.size()));
@@ -168,6 +243,13 @@ std::string describe(const Blame& blame) {
   }
   return text + fmt::format(": no rank stands out of {}; the first, rank {}, has {:.0f}%{}",
                             blame.ranks.size(), worst.rank, worst.share * 100, behind);
+}
+
+std::string describe(const Blame::Network& network) {
+  const std::string where = network.steps == 1 ? fmt::format("step {}", network.longest)
+                                               : fmt::format("{} steps, most of it in step {}",
+                                                             network.steps, network.longest);
+  return fmt::format("cost {:.3g} s in {}: {}", network.lost.count(), where, network.what);
 }
 
 }  // namespace gradsync::diagnosis

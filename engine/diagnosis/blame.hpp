@@ -37,11 +37,21 @@ struct Blame {
     int rank = 0;
     Seconds late{0};  ///< behind the rank in the middle
   };
+  /// What the network costs where the world says that it was not as it should be: reductions that
+  /// took longer than their like, all ranks being there, while it was so.
+  struct Network {
+    std::string what;          ///< "the cables of node 1 were down from 1s to 3s"
+    std::int64_t steps = 0;    ///< in which there was such a reduction
+    Seconds lost{0};           ///< in all of them, over what their like took in other steps
+    std::int64_t longest = 0;  ///< the step that lost most
+    Seconds longest_lost{0};
+  };
   std::int64_t steps = 0;  ///< that were reckoned: steady ones, whose reductions are all known
   Seconds saved{0};        ///< a step, mean
   double cost = 0;  ///< what the steps take more than without the lateness, as a part of that
-  std::vector<Rank> ranks;     ///< most costly first
-  std::optional<Start> start;  ///< absent where all started together
+  std::vector<Rank> ranks;       ///< most costly first
+  std::optional<Start> start;    ///< absent where all started together
+  std::vector<Network> network;  ///< in the order of the conditions; none where it lost nothing
 };
 
 Blame find_blame(const Digest& digest);
@@ -49,5 +59,7 @@ Blame find_blame(const Digest& digest);
 /// "12.3% of a step (13.8 ms): rank 3 for 92% of it, behind in backward"; empty where lateness
 /// costs less than half a percent.
 std::string describe(const Blame& blame);
+/// "cost 2 s in 1 step, most in step 21: the cables of node 1 were down from 20ms to 2.02s"
+std::string describe(const Blame::Network& network);
 
 }  // namespace gradsync::diagnosis

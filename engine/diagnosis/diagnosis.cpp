@@ -18,34 +18,16 @@ namespace {
 using namespace diagnosis;
 
 constexpr Rule kRules[] = {
-    find_duplicate_device,
-    find_different_model,
-    find_group_creation,
-    find_not_joined,
-    find_uneven_shards,
-    find_hidden_error,
-    find_out_of_step,
-    find_parameters_differ,
-    find_misuse,
-    find_rank_died,
-    find_error,
-    find_out_of_slots,
-    find_cycle,
-    find_left_loop,
-    find_slow_section,
-    find_stopped,
-    find_stalled,
-    find_late_rank,
-    find_network,
-    describe_unknown,
-    find_buffers_differ,
-    find_not_a_number,
-    find_wrong_clip,
-    find_wrong_samples,
-    find_uneven_batches,
-    find_different_call_sites,
-    find_straggler,
-    find_padding,
+    find_duplicate_device, find_different_model, find_group_creation,
+    find_unreachable,      find_not_joined,      find_uneven_shards,
+    find_hidden_error,     find_out_of_step,     find_parameters_differ,
+    find_misuse,           find_rank_died,       find_error,
+    find_out_of_slots,     find_cycle,           find_left_loop,
+    find_slow_section,     find_stopped,         find_stalled,
+    find_late_rank,        find_network,         describe_unknown,
+    find_buffers_differ,   find_not_a_number,    find_wrong_clip,
+    find_wrong_samples,    find_uneven_batches,  find_different_call_sites,
+    find_straggler,        find_padding,
 };
 
 /// What bears on every verdict: evidence that is missing, and findings that are not the cause.
@@ -55,6 +37,18 @@ void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
     found.notes.push_back(fmt::format(
         "no report of {}: what is said of them follows from the others and the scenario",
         rank_list(unknown)));
+  }
+  std::vector<int> cleaning_up;
+  for (const RankView& view : digest.ranks) {
+    if (view.report != nullptr && view.report->clean_up_since) cleaning_up.push_back(view.rank);
+  }
+  if (!cleaning_up.empty()) {
+    const bool one = cleaning_up.size() == 1;
+    found.consequences.push_back(
+        fmt::format("{} failed and did not come back from {} clean-up, which no watchdog inside "
+                    "can see: {} had "
+                    "to be ended from outside",
+                    rank_list(cleaning_up), one ? "its" : "their", one ? "it" : "they"));
   }
   if (!digest.foreign_ranks.empty()) {
     found.notes.push_back(

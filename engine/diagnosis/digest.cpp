@@ -20,7 +20,8 @@ bool is_of_others(ErrorCode code) {
 
 /// Told to end by a signal, the rank passed that on as its last word and left a report.
 bool ended_by_signal(const RankReport& report) {
-  constexpr int kSignalled = 128;  // a shell's convention for "ended by a signal"
+  constexpr int kSignalled = 128;           // a shell's convention for "ended by a signal"
+  if (report.clean_up_since) return false;  // it had failed before, by what its error says
   return report.error_code == ErrorCode::kRankDied &&
          (report.exit_signal || report.exit_code.value_or(0) > kSignalled);
 }

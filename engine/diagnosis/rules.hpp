@@ -20,6 +20,7 @@ void note_tie(Diagnosis& diagnosis);
 std::optional<Diagnosis> find_duplicate_device(const Digest& digest);  ///< duplicate_device, K21
 std::optional<Diagnosis> find_different_model(const Digest& digest);   ///< parameter_*, K04
 std::optional<Diagnosis> find_group_creation(const Digest& digest);    ///< group_creation, K18
+std::optional<Diagnosis> find_unreachable(const Digest& digest);       ///< unreachable, K22
 std::optional<Diagnosis> find_not_joined(const Digest& digest);        ///< not_joined, K22
 
 std::optional<Diagnosis> find_uneven_shards(const Digest& digest);  ///< uneven_shards, K01 and K02

@@ -189,6 +189,41 @@ std::optional<Diagnosis> find_group_creation(const Digest& digest) {
   return diagnosis;
 }
 
+std::optional<Diagnosis> find_unreachable(const Digest& digest) {
+  std::map<int, std::vector<int>> named_by;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr) continue;
+    for (const int rank : view.report->unreachable) named_by[rank].push_back(view.rank);
+  }
+  if (named_by.empty()) return std::nullopt;
+  std::size_t most = 0;
+  for (const auto& [rank, witnesses] : named_by) most = std::max(most, witnesses.size());
+  Diagnosis diagnosis;
+  std::vector<int> witnesses;
+  for (const auto& [rank, by] : named_by) {
+    if (by.size() < most) continue;
+    diagnosis.ranks.push_back(rank);
+    witnesses = by;
+  }
+  const RankReport& witness = *digest.ranks[static_cast<std::size_t>(witnesses.front())].report;
+  diagnosis.verdict = "deadlock";
+  diagnosis.kind = "unreachable";
+  diagnosis.catalog = "K22";
+  diagnosis.because = fmt::format(
+      "{} joined and published an address at which the others do not "
+      "reach it: {}",
+      rank_list(diagnosis.ranks), witness.error);
+  diagnosis.first_cause = fmt::format("the address of {}", rank_list(diagnosis.ranks));
+  diagnosis.first_symptom =
+      fmt::format("{} {} not connect to {}, before the first step", rank_list(witnesses),
+                  verb(witnesses, "does", "do"), rank_list(diagnosis.ranks));
+  diagnosis.fix = fmt::format(
+      "set the network interface on the node of {} (gloo.interface, GLOO_SOCKET_IFNAME) to the one "
+      "that the other nodes reach, not lo, a bridge or a VPN",
+      rank_list(diagnosis.ranks));
+  return diagnosis;
+}
+
 std::optional<Diagnosis> find_not_joined(const Digest& digest) {
   const std::vector<int> absent = digest.with(Standing::kUnknown);
   if (absent.empty() || absent.size() == digest.ranks.size()) return std::nullopt;

@@ -83,6 +83,19 @@ std::string describe_standings(const Digest& digest, const std::vector<int>& ran
   return sentence;
 }
 
+/// What was wrong with the world at `date` or later. All ranks are told the same.
+std::vector<WorldCondition> conditions_since(const Digest& digest, Seconds date) {
+  std::vector<WorldCondition> conditions;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr) continue;
+    for (const WorldCondition& condition : view.report->world) {
+      if (condition.end.value_or(date) >= date) conditions.push_back(condition);
+    }
+    break;
+  }
+  return conditions;
+}
+
 }  // namespace
 
 std::optional<Diagnosis> find_left_loop(const Digest& digest) {
@@ -246,7 +259,8 @@ std::optional<Diagnosis> find_stopped(const Digest& digest) {
   std::vector<int> stopped;
   bool others_reacted = false;
   for (const RankView& view : digest.ranks) {
-    if (view.standing != Standing::kBlocked) continue;
+    // One that failed and then did not come back from its clean-up has reacted.
+    if (view.standing != Standing::kBlocked || view.report->clean_up_since) continue;
     const RankReport& report = *view.report;
     if (report.exit_signal || report.exit_code.value_or(0) > kSignalled) {
       stopped.push_back(view.rank);
@@ -319,20 +333,37 @@ std::optional<Diagnosis> find_network(const Digest& digest) {
   diagnosis.kind = "network";
   diagnosis.catalog = "K16";
   place(diagnosis, *frontier->record);
-  diagnosis.because =
-      "all ranks are inside the same collective, so none of them took a wrong turn: the network or "
-      "the backend does not deliver, or the collective takes longer than the timeout";
-  diagnosis.first_cause = "outside the ranks";
   diagnosis.first_symptom = describe(*frontier);
-  diagnosis.fix = "look at links and hosts, and at what the timeout allows for this size";
-  for (const RankView& view : digest.ranks) {
-    if (view.report == nullptr) continue;
-    for (const std::string& line : view.report->world) {
-      if (std::find(diagnosis.notes.begin(), diagnosis.notes.end(), line) ==
-          diagnosis.notes.end()) {
-        diagnosis.notes.push_back(line);
-      }
-    }
+  const std::string inside =
+      "all ranks are inside the same collective, so none of them took a wrong turn: ";
+  const std::vector<WorldCondition> conditions = conditions_since(digest, frontier->record->issued);
+  if (conditions.empty()) {
+    diagnosis.because = inside +
+                        "the network or the backend does not deliver, or the collective takes "
+                        "longer than the timeout";
+    diagnosis.first_cause = "outside the ranks";
+    diagnosis.fix = "look at links and hosts, and at what the timeout allows for this size";
+    return diagnosis;
+  }
+  const bool delivers = std::all_of(conditions.begin(), conditions.end(),
+                                    [](const WorldCondition& c) { return c.delivers; });
+  std::string what;
+  for (const WorldCondition& condition : conditions) {
+    what += (what.empty() ? "" : "; ") + condition.what;
+  }
+  diagnosis.because = inside + what;
+  diagnosis.first_cause = std::move(what);
+  if (delivers) {
+    diagnosis.verdict = "waiting";
+    diagnosis.because += fmt::format("; slow, not stuck: it takes longer than the timeout of {}",
+                                     format_duration(digest.scenario->timeout));
+    diagnosis.fix =
+        "mend the link; until then a timeout above what the collective takes over it lets the job "
+        "go on";
+  } else {
+    diagnosis.fix =
+        "mend the link; where it comes back by itself, a timeout above its outages lets the job go "
+        "on";
   }
   return diagnosis;
 }

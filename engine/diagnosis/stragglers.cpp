@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/diagnosis/blame.hpp"
+
 #include "engine/diagnosis/sentences.hpp"
 
 namespace gradsync::diagnosis {
@@ -135,7 +137,8 @@ Arrivals measure_arrivals(const Digest& digest) {
 }
 
 std::string describe_arrivals(const std::vector<RankReport>& reports, const Scenario& scenario) {
-  const Arrivals arrivals = measure_arrivals(make_digest(reports, scenario));
+  const Digest digest = make_digest(reports, scenario);
+  const Arrivals arrivals = measure_arrivals(digest);
   if (arrivals.collectives == 0) return {};
   std::string text =
       fmt::format("\narrival at {} of gradients: {:.3g} ms from first to last, at most {:.3g} ms\n",
@@ -147,6 +150,9 @@ std::string describe_arrivals(const std::vector<RankReport>& reports, const Scen
     text += fmt::format("  rank {} last {} times{}, {:.1f} % of the steps' time\n", rank.rank,
                         rank.last, rank.phase.empty() ? "" : ", behind in " + rank.phase,
                         rank.cost * 100);
+  }
+  for (const Blame::Network& network : find_blame(digest).network) {
+    text += "  slow network " + describe(network) + "\n";
   }
   return text;
 }

@@ -30,6 +30,7 @@ Phase phase_of(FaultPoint point) {
     case FaultPoint::kStepEnd:
     case FaultPoint::kEpochEnd:
     case FaultPoint::kTrainingEnd:
+    case FaultPoint::kCleanUp:
       break;
   }
   return Phase::kUser;

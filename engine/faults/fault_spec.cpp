@@ -96,6 +96,8 @@ const char* to_string(FaultPoint point) noexcept {
       return "epoch_end";
     case FaultPoint::kTrainingEnd:
       return "training_end";
+    case FaultPoint::kCleanUp:
+      return "clean_up";
   }
   return "unknown";
 }

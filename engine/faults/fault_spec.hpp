@@ -64,6 +64,7 @@ enum class FaultPoint {
   kStepEnd,      ///< after the step
   kEpochEnd,     ///< after the last step of an epoch
   kTrainingEnd,  ///< after the last epoch
+  kCleanUp,      ///< when the rank has failed, before it goes
 };
 
 /// One fault. Each kind uses some of the members (engine/train/scenario_table_faults.cpp says
@@ -77,6 +78,7 @@ struct FaultSpec {
   FaultPoint at = FaultPoint::kStepEnd;
 
   Seconds duration{0};
+  bool wrong_address = false;
   std::string message = "injected failure";
   bool caught = false;
   bool handler = false;
@@ -108,7 +110,10 @@ struct FaultSpec {
   std::int64_t slots = 1;
   bool newest_first = false;
   std::int64_t node = 0;
+  std::string link;  ///< by name; empty: the cables of `node`
   double factor = 1;
+  Seconds lasts{0};  ///< 0: to the end of the run
+  double loss_percent = 0;
 
   bool operator==(const FaultSpec&) const = default;
 };

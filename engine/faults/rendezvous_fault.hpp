@@ -14,4 +14,7 @@ namespace gradsync {
 void come_to_rendezvous(const std::vector<FaultSpec>& faults, const ImperfectionSpec& imperfections,
                         int rank, Clock& clock, const std::function<void()>& stall);
 
+/// The ranks that publish an address at which nobody reaches them.
+std::vector<int> ranks_with_wrong_address(const std::vector<FaultSpec>& faults, int world_size);
+
 }  // namespace gradsync

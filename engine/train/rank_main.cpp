@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "engine/ddp/control_tensor.hpp"
 #include "engine/ddp/distributed_data_parallel.hpp"
 #include "engine/ddp/replica_check.hpp"
+#include "engine/faults/clean_up_fault.hpp"
 #include "engine/faults/fault_injector.hpp"
 #include "engine/faults/rank_imperfections.hpp"
 #include "engine/faults/slowed_clock.hpp"
@@ -527,6 +529,17 @@ void shut_down(ProcessGroup& group, ReportKeeper& keeper) {
   }
 }
 
+/// Parts of the engine that know no rank leave it to us: "rank 1, step 2 backward: ...".
+std::string with_rank(const std::string& what, const RankReport& report) {
+  const std::string rank = fmt::format("rank {}", report.rank);
+  if (what.find(rank) != std::string::npos) return what;
+  // What comes after the update comes when the step is counted already.
+  const bool in_step = report.phase == Phase::kData || report.phase == Phase::kForward ||
+                       report.phase == Phase::kBackward || report.phase == Phase::kOptimizer;
+  const std::string step = in_step ? fmt::format("step {} ", report.steps_completed) : "";
+  return fmt::format("{}, {}{}: {}", rank, step, to_string(report.phase), what);
+}
+
 }  // namespace
 
 void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& report) {
@@ -536,6 +549,7 @@ void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& repo
   ReportKeeper keeper(report, *world.clock, world.process_group->flight_recorder(),
                       world.report_mutex, report.rank < scenario.output.detail_ranks);
   keeper.enter(Phase::kInit);
+  std::exception_ptr failure;
   try {
     {
       Training training(scenario, world, report, keeper);
@@ -543,20 +557,28 @@ void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& repo
     }
     keeper.finished();
     shut_down(*world.process_group, keeper);
+    return;
   } catch (const CommError& error) {
     keeper.update([&](RankReport& r) { r.failed_collective = error.record(); });
     keeper.failed(error.code(), error.what());
-    throw;
+    failure = std::current_exception();
   } catch (const Error& error) {
-    keeper.failed(error.code(), error.what());
+    const std::string what = with_rank(error.what(), report);
+    keeper.failed(error.code(), what);
     world.clock->sleep(kTellOthersAfter);
-    throw;
+    failure = what == error.what() ? std::current_exception()
+                                   : std::make_exception_ptr(Error(error.code(), what));
   } catch (const std::exception& error) {
-    const std::string what = fmt::format("rank {}: {}", report.rank, error.what());
+    const std::string what = with_rank(error.what(), report);
     keeper.failed(ErrorCode::kInternal, what);
     world.clock->sleep(kTellOthersAfter);
-    throw Error(ErrorCode::kInternal, what);
+    failure = std::make_exception_ptr(Error(ErrorCode::kInternal, what));
   }
+  // Outside the handlers: in the simulator other ranks run while this one waits.
+  keeper.cleans_up();
+  if (world.before_clean_up) world.before_clean_up();
+  clean_up(scenario.faults, report.rank, *world.clock, world.block);
+  std::rethrow_exception(failure);
 }
 
 }  // namespace gradsync

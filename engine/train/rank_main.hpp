@@ -29,6 +29,11 @@ struct RankWorld {
   std::mutex* report_mutex = nullptr;
   /// Ends the rank's process without a word, where a fault says so (FaultInjector::Rank).
   std::function<void(const ProcessEnd&)> end_process = {};
+  /// Called when the rank has failed, before it cleans up: what blocks there must not keep the
+  /// report from others. May be empty.
+  std::function<void()> before_clean_up = {};
+  /// Does not return, as a fault wants it: the rank is ended from outside.
+  std::function<void()> block = {};
 };
 
 /// Trains one rank from the first collective to shutdown. The same function in every world: a Gloo

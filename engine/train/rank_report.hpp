@@ -77,6 +77,14 @@ struct EpochSamples {
   bool complete = true;  ///< false: there were more than are kept
 };
 
+/// What is not as it should be in the world, where that knows it.
+struct WorldCondition {
+  std::string what;  ///< "the cables of node 1 are down since 20ms"
+  Seconds begin{0};
+  std::optional<Seconds> end;  ///< absent: it was so when the run ended
+  bool delivers = true;        ///< slower than it should; false: nothing passes as long as it lasts
+};
+
 /// How a rank ended.
 enum class RankState {
   kRunning,   ///< has not ended (a dump of a hang), or its process went without saying how
@@ -137,8 +145,11 @@ struct RankReport {
   /// The parameters and buffers, as DDP was shown them, in order: "name dtype [shape]".
   std::vector<std::string> tensors;
   std::int64_t buffer_count = 0;  ///< the last ones of `tensors`
-  /// What the world says of itself, where it knows: "the cables of node 1 are down".
-  std::vector<std::string> world;
+  /// The rank has failed and is tidying up since then; absent: it has not, or has done so. It is
+  /// what is left of a rank whose clean-up did not end.
+  std::optional<Seconds> clean_up_since;
+  std::vector<int> unreachable;       ///< ranks to which it could not connect
+  std::vector<WorldCondition> world;  ///< in the order of the scenario
   /// Every collective of the run that ended, in the order of completion (the flight recorder has
   /// only the last ones); empty for ranks from output.detail_ranks on.
   std::vector<CollectiveRecord> collectives;

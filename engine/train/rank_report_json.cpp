@@ -67,6 +67,23 @@ RankEvent event_from_json(const Json& json, const std::string& path) {
   return event;
 }
 
+Json to_json(const WorldCondition& condition) {
+  return {{"what", condition.what},
+          {"begin", json_number(condition.begin.count())},
+          {"end", condition.end ? json_number(condition.end->count()) : Json()},
+          {"delivers", condition.delivers}};
+}
+
+WorldCondition condition_from_json(const Json& json, const std::string& path) {
+  const JsonFields fields(json, path);
+  WorldCondition condition;
+  fields.get("what", condition.what);
+  fields.get("begin", condition.begin);
+  fields.get("end", condition.end);
+  fields.get("delivers", condition.delivers);
+  return condition;
+}
+
 Json to_json(const EpochSamples& samples) {
   return {{"epoch", samples.epoch}, {"complete", samples.complete}, {"indices", samples.indices}};
 }
@@ -158,7 +175,10 @@ Json to_json(const RankReport& report, ReportDetail detail) {
       {"phases", is_summary ? Json::array() : list_to_json(report.phases)},
       {"epochs", is_summary ? Json::array() : list_to_json(report.epochs)},
       {"tensors", is_summary ? Json::array() : Json(report.tensors)},
-      {"world", report.world},
+      {"clean_up_since",
+       report.clean_up_since ? json_number(report.clean_up_since->count()) : Json()},
+      {"unreachable", report.unreachable},
+      {"world", list_to_json(report.world)},
       {"buffer_count", is_summary ? 0 : report.buffer_count},
       {"final_parameter_hash", report.final_parameter_hash},
       {"peak_rss_bytes", report.peak_rss_bytes},
@@ -225,7 +245,9 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
   report.phases = list_from_json<PhaseChange>(fields, "phases", phase_from_json);
   report.epochs = list_from_json<EpochSamples>(fields, "epochs", epoch_from_json);
   fields.get("tensors", report.tensors);
-  fields.get("world", report.world);
+  fields.get("clean_up_since", report.clean_up_since);
+  fields.get("unreachable", report.unreachable);
+  report.world = list_from_json<WorldCondition>(fields, "world", condition_from_json);
   fields.get("buffer_count", report.buffer_count);
   fields.get("final_parameter_hash", report.final_parameter_hash);
   fields.get("peak_rss_bytes", report.peak_rss_bytes);

@@ -95,6 +95,11 @@ void ReportKeeper::failed(ErrorCode code, const std::string& what) {
   error(code, what);
 }
 
+void ReportKeeper::cleans_up() {
+  const Seconds now = clock_.now();
+  update([&](RankReport& report) { report.clean_up_since = now; });
+}
+
 void ReportKeeper::error(ErrorCode code, const std::string& what) {
   update([&](RankReport& report) {
     report.error_code = code;

@@ -44,6 +44,8 @@ class ReportKeeper {
 
   void finished();
   void failed(ErrorCode code, const std::string& what);
+  /// It has failed, and what follows may not end.
+  void cleans_up();
   void error(ErrorCode code, const std::string& what);
 
  private:

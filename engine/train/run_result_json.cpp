@@ -46,13 +46,19 @@ Json blame_json(const diagnosis::Blame& blame) {
                      {"lateness_seconds", rank.lateness.count()},
                      {"phase", rank.phase.empty() ? Json() : Json(rank.phase)}});
   }
+  Json network = Json::array();
+  for (const diagnosis::Blame::Network& cost : blame.network) {
+    network.push_back({{"what", cost.what},
+                       {"steps", cost.steps},
+                       {"seconds", cost.lost.count()},
+                       {"longest_step", cost.longest},
+                       {"longest_seconds", cost.longest_lost.count()}});
+  }
   Json start;
   if (blame.start) start = {{"rank", blame.start->rank}, {"seconds", blame.start->late.count()}};
-  return {{"steps", blame.steps},
-          {"cost", blame.cost},
-          {"seconds", blame.saved.count()},
-          {"ranks", std::move(ranks)},
-          {"start", std::move(start)}};
+  return {{"steps", blame.steps},           {"cost", blame.cost},
+          {"seconds", blame.saved.count()}, {"ranks", std::move(ranks)},
+          {"start", std::move(start)},      {"network", std::move(network)}};
 }
 
 Json network_json(const NetworkLoad& network) {

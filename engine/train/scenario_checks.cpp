@@ -264,6 +264,35 @@ class Checks {
       fail(place + "/parameters", fault.parameters, "the names of the parameters that are added");
     }
     check_backend_of(fault, place);
+    const bool may_clean_up = fault.kind == FaultKind::kStall || fault.kind == FaultKind::kDelay;
+    if (fault.at == FaultPoint::kCleanUp && !may_clean_up) {
+      fail(place + "/at", "clean_up", "a place in the training",
+           "a clean-up can take long or for ever, nothing else" +
+               because(place + "/kind", to_string(fault.kind)));
+    }
+    if (fault.wrong_address && fault.duration > Seconds{0}) {
+      fail(place + "/duration", Json(format_duration(fault.duration)), "0s",
+           "give the rank that is late a fault of its own" +
+               because(place + "/wrong_address", true));
+    }
+    if (fault.loss_percent > 0 && s_.cluster.library == ClusterSpec::Library::kNccl) {
+      fail(place + "/loss_percent", fault.loss_percent, "0",
+           "what a loss costs is known of TCP, which Gloo uses; adapters that NCCL uses have their "
+           "own ways" +
+               because("/cluster/library", "nccl"));
+    }
+    const bool no_latency =
+        s_.cluster.platform_file.empty() &&
+        s_.cluster.inter_node.latency + s_.cluster.intra_node.latency <= Seconds{0};
+    if (fault.loss_percent > 0 && no_latency) {
+      fail(place + "/loss_percent", fault.loss_percent, "0 in a cluster without latency",
+           "what a loss costs depends on the round-trip time");
+    }
+    if (fault.kind == FaultKind::kLink && s_.fidelity == Fidelity::kAnalytic) {
+      fail(place + "/kind", "link", "a fault that the fidelity can do",
+           "a closed form cannot tell what passes when" +
+               because("/simulation/fidelity", "analytic") + "; take auto, message or flow");
+    }
   }
 
   /// A fault that the backend cannot do is refused: a run without it would be another one.
@@ -275,6 +304,9 @@ class Checks {
     if (fault.kind == FaultKind::kSlots && !sim) why = "only a simulated device's room can be set";
     if (fault.kind == FaultKind::kSlow && !sim && computed) {
       why = "a computed model takes the time that it takes; give it a delay, or replay one";
+    }
+    if (fault.wrong_address && s_.backend == "nccl") {
+      why = "NCCL's addresses go through its own sockets, out of reach";
     }
     if (why.empty()) return;
     fail(place + "/kind", to_string(fault.kind),

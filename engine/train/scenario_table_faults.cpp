@@ -6,7 +6,7 @@ namespace gradsync::scenario_table {
 
 template <>
 struct EnumNames<FaultPoint> {
-  static constexpr std::array<std::pair<const char*, FaultPoint>, 10> kNames{
+  static constexpr std::array<std::pair<const char*, FaultPoint>, 11> kNames{
       {{"init", FaultPoint::kInit},
        {"data", FaultPoint::kData},
        {"forward", FaultPoint::kForward},
@@ -16,7 +16,8 @@ struct EnumNames<FaultPoint> {
        {"checkpoint", FaultPoint::kCheckpoint},
        {"step_end", FaultPoint::kStepEnd},
        {"epoch_end", FaultPoint::kEpochEnd},
-       {"training_end", FaultPoint::kTrainingEnd}}};
+       {"training_end", FaultPoint::kTrainingEnd},
+       {"clean_up", FaultPoint::kCleanUp}}};
 };
 template <>
 struct EnumNames<OpType> {
@@ -87,7 +88,7 @@ std::vector<Kind> fault_kinds() {
       fault_kind(K::kDelay, false, P::kForward, "The rank takes longer."),
       fault_kind(K::kStall, false, P::kData,
                  "The rank never comes back: a loader that waits for a lock, a kernel that does "
-                 "not return."),
+                 "not return; with `\"at\": \"clean_up\"` a clean-up that blocks after a failure."),
       fault_kind(K::kSlow, true, P::kStepEnd,
                  "The rank's host is slow: all that it computes takes `factor` times as long."),
       fault_kind(K::kResume, true, P::kInit,
@@ -136,16 +137,20 @@ std::vector<Kind> fault_kinds() {
       fault_kind(K::kSampler, true, P::kInit,
                  "The rank's sampler has another seed, forgets `set_epoch`, or deals the shard of "
                  "another rank."),
-      fault_kind(K::kRendezvous, true, P::kInit,
-                 "The rank comes `duration` late to the rendezvous, or never (no `duration`)."),
+      fault_kind(
+          K::kRendezvous, true, P::kInit,
+          "The rank comes `duration` late to the rendezvous, or never (no `duration`); or in "
+          "time, and gives the others a `wrong_address`."),
       fault_kind(K::kDevice, true, P::kInit,
                  "The rank claims a device; by default each has one of its own."),
       fault_kind(K::kSlots, true, P::kInit,
                  "The rank's simulated device has room for the kernels of only so many collectives "
                  "at a time, of all process groups; each holds its place until it is over."),
-      fault_kind(K::kLink, true, P::kStepEnd,
-                 "The cables of a simulated node change their bandwidth by `factor` at `duration`, "
-                 "0 for a link that is down."),
+      fault_kind(
+          K::kLink, true, P::kStepEnd,
+          "From `duration` on the cables of a simulated node, or a `link` by its name, have "
+          "`factor` of their bandwidth, 0 for a link that is down, or lose `loss_percent` of "
+          "the packets; to the end of the run, or for as long as it `lasts`."),
   };
 }
 
@@ -169,12 +174,17 @@ std::vector<Field> loop_fields() {
             "In which batch of a step of several (`train.accumulate_steps`); null: in each.",
             {.kinds = names({K::kNoSync, K::kReadyTwice})}),
       field("at", FAULT_MEMBER(at), any(),
-            "Where in the step. Events of one point happen in the order in which they are written.",
+            "Where in the step. Events of one point happen in the order in which they are written. "
+            "`clean_up`, of a `stall` or a `delay`: when the rank has failed, before it goes.",
             {.kinds = names(
                  {K::kSkip, K::kThrow, K::kExit, K::kKill, K::kDelay, K::kStall, K::kCollective})}),
       field("duration", FAULT_MEMBER(duration), at_least(0),
             "How long; of a link: when, since the start of the run.",
             {.kinds = names({K::kDelay, K::kRendezvous, K::kLink})}),
+      field("wrong_address", FAULT_MEMBER(wrong_address), any(),
+            "The rank publishes the address to which it is bound, 0.0.0.0, where the others cannot "
+            "reach it.",
+            {.kinds = names({K::kRendezvous})}),
       field("message", FAULT_MEMBER(message), any(),
             "What the error, or the line in the log, says.",
             {.kinds = names({K::kThrow, K::kSkip, K::kLeaveLoop})}),
@@ -195,7 +205,18 @@ std::vector<Field> loop_fields() {
       field("factor", FAULT_MEMBER(factor), at_least(0),
             "What the time, or the bandwidth, is multiplied by.",
             {.kinds = names({K::kSlow, K::kLink})}),
-      field("node", FAULT_MEMBER(node), at_least(0), "Number of the node.",
+      field("node", FAULT_MEMBER(node), at_least(0),
+            "All network adapters of a node, by its number, where no `link` is named.",
+            {.kinds = names({K::kLink})}),
+      field("link", FAULT_MEMBER(link), any(),
+            "A link by its name, as results print it: `nic-1-0` for both directions, `nic-1-0_UP` "
+            "for one.",
+            {.kinds = names({K::kLink})}),
+      field("lasts", FAULT_MEMBER(lasts), at_least(0), "How long; 0: to the end of the run.",
+            {.kinds = names({K::kLink})}),
+      field("loss_percent", FAULT_MEMBER(loss_percent), between(0, 99),
+            "Of the packets that pass. A TCP connection over the link carries at most MSS / RTT * "
+            "sqrt(1.5 / p), Mathis's limit, with an MSS of 1460 bytes.",
             {.kinds = names({K::kLink})}),
       field("device", FAULT_MEMBER(device), at_least(0), "Number of the device.",
             {.kinds = names({K::kDevice})}),

@@ -59,6 +59,73 @@ TEST_CASE("diagnosis: when all ranks are in the same collective no rank is blame
   CHECK_THAT(found->because, contains("all ranks are inside the same collective"));
 }
 
+TEST_CASE("diagnosis: what the world says of its links is the cause, and whether they deliver") {
+  Scenario scenario;
+  scenario.ranks = 2;
+  std::vector<RankReport> reports{HandMadeRank(0, 2).steps(1).blocked(),
+                                  HandMadeRank(1, 2).steps(1).blocked()};
+  const auto with = [&](const std::vector<WorldCondition>& conditions) {
+    for (RankReport& report : reports) report.world = conditions;
+    return *diagnose(reports, scenario);
+  };
+  const WorldCondition over{"link a was down", Seconds{0}, Seconds{1}, false};
+  const WorldCondition down{"link b is down", Seconds{1}, std::nullopt, false};
+  const WorldCondition lossy{"link c loses 5% of the packets", Seconds{0}, std::nullopt, true};
+  CHECK(with({over}).first_cause == "outside the ranks");  // before the collective was issued
+  CHECK(with({over, down}).first_cause == "link b is down");
+  CHECK(with({over, down}).verdict == "deadlock");
+  CHECK(with({down, lossy}).verdict == "deadlock");
+  CHECK(with({lossy}).verdict == "waiting");
+  CHECK(with({lossy}).kind == "network");
+  CHECK_THAT(with({lossy}).because, contains("slow, not stuck"));
+}
+
+TEST_CASE("diagnosis: ranks that do not come back from their clean-up are a consequence") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  const auto survivor = [](int rank) {
+    RankReport report =
+        HandMadeRank(rank, 3).steps(1).blocked().fails(ErrorCode::kRankDied, "rank 2 died", 1.8);
+    report.clean_up_since = Seconds{1.8};
+    report.exit_code = 143;  // its launcher's SIGTERM
+    return report;
+  };
+  RankReport dead;
+  dead.rank = 2;
+  dead.exit_code = 9;
+  dead.ended = Seconds{1.9};
+  const auto found = diagnose({survivor(0), survivor(1), dead}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->kind == "rank_died");
+  CHECK(found->ranks == std::vector<int>{2});
+  REQUIRE(found->consequences.size() == 2);
+  CHECK_THAT(found->consequences[1],
+             contains("ranks 0-1 failed and did not come back from their clean-up"));
+}
+
+TEST_CASE("diagnosis: the rank that others cannot connect to is named by most of them") {
+  Scenario scenario;
+  scenario.ranks = 4;
+  const auto fails = [](int rank, const std::vector<int>& unreachable) {
+    RankReport report;
+    report.rank = rank;
+    report.state = RankState::kFailed;
+    report.error_code = ErrorCode::kTimeout;
+    report.error = "could not connect";
+    report.unreachable = unreachable;
+    return report;
+  };
+  RankReport blank;
+  blank.rank = 1;
+  const auto found = diagnose({fails(0, {1}), blank, fails(2, {0}), fails(3, {1})}, scenario);
+  REQUIRE(found.has_value());
+  CHECK(found->verdict == "deadlock");
+  CHECK(found->kind == "unreachable");
+  CHECK(found->catalog == "K22");
+  CHECK(found->ranks == std::vector<int>{1});
+  CHECK_THAT(found->first_symptom, contains("ranks 0, 3 do not connect to rank 1"));
+}
+
 TEST_CASE("diagnosis: a rank that had to be ended by a signal is named, not those that reacted") {
   Scenario scenario;
   scenario.ranks = 3;

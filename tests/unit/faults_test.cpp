@@ -77,6 +77,20 @@ TEST_CASE("faults: a mistake has its place, and what a backend cannot do is refu
   refuses(R"({"faults": [{"kind": "add"}]})", "/faults/0/parameters", "that are added");
   refuses(R"({"backend": "gloo", "faults": [{"kind": "link"}]})", "/faults/0/kind",
           "only simulated cables");
+  refuses(R"({"backend": "sim", "cluster": {"library": "nccl"},
+              "faults": [{"kind": "link", "loss_percent": 1}]})",
+          "/faults/0/loss_percent", "TCP");
+  refuses(R"({"backend": "sim", "simulation": {"fidelity": "analytic"},
+              "faults": [{"kind": "link", "lasts": "1s"}]})",
+          "/faults/0/kind", "closed form");
+  refuses(R"({"backend": "sim", "faults": [{"kind": "link", "loss_percent": 1}],
+              "cluster": {"intra_node": {"latency": "0s"}, "inter_node": {"latency": "0s"}}})",
+          "/faults/0/loss_percent", "round-trip");
+  refuses(R"({"faults": [{"kind": "throw", "at": "clean_up"}]})", "/faults/0/at", "clean-up");
+  refuses(R"({"backend": "nccl", "faults": [{"kind": "rendezvous", "wrong_address": true}]})",
+          "/faults/0/kind", "out of reach");
+  refuses(R"({"faults": [{"kind": "rendezvous", "wrong_address": true, "duration": "1s"}]})",
+          "/faults/0/duration", "fault of its own");
 }
 
 TEST_CASE("report keeper: what a rank keeps is bounded, and the last of it") {

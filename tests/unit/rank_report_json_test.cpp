@@ -103,7 +103,10 @@ RankReport full_report() {
   report.epochs = {{0, {5, 3, 9}, false}};
   report.tensors = {"parameter a float32 [2]", "buffer b int64 []"};
   report.buffer_count = 1;
-  report.world = {"the cables of node 1 are down"};
+  report.clean_up_since = Seconds{1.5};
+  report.unreachable = {2, 3};
+  report.world = {{"the cables of node 1 are down", Seconds{0.25}, Seconds{1.5}, false},
+                  {"the cables of node 2 are slow", Seconds{0}, std::nullopt, true}};
   report.steps = {step, StepRecord{}};
   report.collectives = {barrier, done};
   report.flight = {done, pending};
@@ -166,6 +169,8 @@ TEST_CASE("rank report: every key of the JSON is read back") {
                           "tensors",
                           "buffer_count",
                           "world",
+                          "clean_up_since",
+                          "unreachable",
                           "final_parameter_hash",
                           "peak_rss_bytes"}) {
     Json changed = before;

@@ -149,3 +149,37 @@ TEST_CASE("ranks do not outlive a command that is killed") {
   CHECK(result.signal == SIGKILL);
   CHECK(command.wait_until_alone());
 }
+
+TEST_CASE("ranks whose clean-up blocks are ended from outside, and have left their reports") {
+  // A rank stalls, the others' wait runs out, and then no process ends by itself: only what was
+  // told to the store can tell the launcher.
+  const TemporaryDirectory directory;
+  Command command(run_arguments(
+      shipped("quickstart.json"), small_model(),
+      {"--backend", "gloo", "--ranks", "3", "--timeout", "1s", "--json", "--set",
+       R"(faults=[{"kind": "stall", "ranks": [1], "step": 2}, {"kind": "stall", "at": "clean_up"}])",
+       "--out", directory.path() / "out"}));
+  const CommandResult result = command.wait();
+  INFO(result.err);
+  CHECK(result.exit_status == 4);
+  CHECK(command.survivors().empty());
+  const auto diagnosis = result.json().at("diagnosis");
+  CHECK(diagnosis.at("kind") == "stalled_loader");
+  CHECK(diagnosis.at("ranks") == nlohmann::ordered_json({1}));
+  CHECK_THAT(diagnosis.at("consequences").dump(),
+             contains("did not come back from their clean-up"));
+  for (const char* rank : {"0", "1", "2"}) {
+    const auto report =
+        directory.path() / "out" / "ranks" / ("rank-" + std::string(rank) + ".json");
+    CHECK(fs::exists(report));
+  }
+}
+
+TEST_CASE("a death after which clean-ups block, and a wrong address, are found on real ranks") {
+  const TemporaryDirectory directory;
+  const std::string name = GENERATE("k06-clean-up-blocks", "k22-wrong-address");
+  const CommandResult check = run_command({"check", shipped("hangs/" + name + ".json"), "--backend",
+                                           "gloo", "--out", directory.path().string()});
+  INFO(check.out << check.err);
+  CHECK(check.exit_status == 0);
+}
