@@ -275,6 +275,10 @@ class Checks {
            "give the rank that is late a fault of its own" +
                because(place + "/wrong_address", true));
     }
+    if (fault.kind == FaultKind::kLink) check_link(fault, place);
+  }
+
+  void check_link(const FaultSpec& fault, const std::string& place) const {
     if (fault.loss_percent > 0 && s_.cluster.library == ClusterSpec::Library::kNccl) {
       fail(place + "/loss_percent", fault.loss_percent, "0",
            "what a loss costs is known of TCP, which Gloo uses; adapters that NCCL uses have their "
@@ -288,10 +292,23 @@ class Checks {
       fail(place + "/loss_percent", fault.loss_percent, "0 in a cluster without latency",
            "what a loss costs depends on the round-trip time");
     }
-    if (fault.kind == FaultKind::kLink && s_.fidelity == Fidelity::kAnalytic) {
+    if (s_.fidelity == Fidelity::kAnalytic) {
       fail(place + "/kind", "link", "a fault that the fidelity can do",
            "a closed form cannot tell what passes when" +
                because("/simulation/fidelity", "analytic") + "; take auto, message or flow");
+    }
+    if (fault.link.empty() && s_.cluster.platform_file.empty()) {
+      const std::int64_t nodes =
+          (s_.ranks + s_.cluster.gpus_per_node - 1) / s_.cluster.gpus_per_node;
+      if (fault.node >= nodes) {
+        fail(place + "/node", fault.node,
+             fmt::format("one of the {} nodes that have ranks, counted from 0", nodes));
+      }
+      if (nodes < 2) {
+        fail(place + "/node", fault.node, "a node of several, whose cables the job uses",
+             "all ranks are on one; lower cluster.gpus_per_node" +
+                 because("/cluster/gpus_per_node", s_.cluster.gpus_per_node));
+      }
     }
   }
 

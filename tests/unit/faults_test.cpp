@@ -27,9 +27,9 @@ TEST_CASE("faults: every kind is read by its word, and written back to the same"
     if (word == "group") more = R"(, "members": [0, 1])";
     if (word == "unused") more = R"(, "parameters": ["head.*"])";
     if (word == "add") more = R"(, "parameters": ["extra.weight"], "shape": [4])";
-    const Scenario scenario =
-        parse(R"({"backend": "sim", "model": {"kind": "transformer"}, "faults": [{"kind": ")" +
-              word + "\"" + more + "}]}");
+    const Scenario scenario = parse(R"({"backend": "sim", "model": {"kind": "transformer"},
+                  "cluster": {"gpus_per_node": 1}, "faults": [{"kind": ")" +
+                                    word + "\"" + more + "}]}");
     REQUIRE(scenario.faults.size() == 1);
     CHECK(scenario.faults[0].kind == static_cast<FaultKind>(kind));
     CHECK(parse(to_json(scenario).dump()) == scenario);
@@ -86,6 +86,10 @@ TEST_CASE("faults: a mistake has its place, and what a backend cannot do is refu
   refuses(R"({"backend": "sim", "faults": [{"kind": "link", "loss_percent": 1}],
               "cluster": {"intra_node": {"latency": "0s"}, "inter_node": {"latency": "0s"}}})",
           "/faults/0/loss_percent", "round-trip");
+  refuses(R"({"backend": "sim", "faults": [{"kind": "link"}]})", "/faults/0/node", "are on one");
+  refuses(R"({"backend": "sim", "cluster": {"gpus_per_node": 1},
+              "faults": [{"kind": "link", "node": 2}]})",
+          "/faults/0/node", "2 nodes");
   refuses(R"({"faults": [{"kind": "throw", "at": "clean_up"}]})", "/faults/0/at", "clean-up");
   refuses(R"({"backend": "nccl", "faults": [{"kind": "rendezvous", "wrong_address": true}]})",
           "/faults/0/kind", "out of reach");
