@@ -38,6 +38,7 @@ void LinkLoads::set_bandwidth(const Account& account, double share) {
 
 void LinkLoads::expect_recovery(Link* link) {
   links_[number(link)].recovers = true;
+  any_recovers_ = true;
 }
 
 void LinkLoads::show_nominal(const Way& way, bool nominal) {

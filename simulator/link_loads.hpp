@@ -51,6 +51,7 @@ class LinkLoads {
   /// it starts; so links that will recover have all of their bandwidth as long as that takes.
   template <typename Start>
   void start_flow(const Way& way, const Start& start) {
+    if (!any_recovers_) return start();
     show_nominal(way, true);
     start();
     show_nominal(way, false);
@@ -98,6 +99,7 @@ class LinkLoads {
   SimEngine* engine_;
   std::vector<Account> links_;
   std::unordered_map<const Link*, Number> numbers_;
+  bool any_recovers_ = false;
   int communications_ = 0;  ///< under way
   Seconds communication_begin_{0};
   Seconds communication_{0};

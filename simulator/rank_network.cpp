@@ -28,16 +28,17 @@ void RankNetwork::send(int from, int to, Bytes bytes, std::function<void()> arri
 }
 
 void RankNetwork::transfer(int from, int to, double bytes, std::function<void()> left) {
-  const LinkLoads::Way& links = way(from, to).links;
+  const Way& connection = way(from, to);
+  const LinkLoads::Way& links = connection.links;
   const Seconds closed = loads_->time_to_open(links);
   if (closed > Seconds{0}) {
     return after(closed, [this, from, to, bytes, run = std::move(left)]() mutable {
       transfer(from, to, bytes, std::move(run));
     });
   }
-  const auto [source, target] = platform_->ends(job_rank(from), job_rank(to));
+  const auto ends = platform_->ends(job_rank(from), job_rank(to));
   loads_->add(links, bytes);
-  if (!way(from, to).losses.empty()) {
+  if (!connection.losses.empty()) {
     const Seconds sent = sent_in_spite_of_loss(from, to, bytes);
     left = [this, sent, run = std::move(left)] {
       if (sent > now()) {
@@ -47,8 +48,9 @@ void RankNetwork::transfer(int from, int to, double bytes, std::function<void()>
       }
     };
   }
-  loads_->start_flow(
-      links, [&] { engine_->transfer(source, target, bytes, unless_closed(std::move(left))); });
+  loads_->start_flow(links, [&] {
+    engine_->transfer(ends.first, ends.second, bytes, unless_closed(std::move(left)));
+  });
 }
 
 /// All messages from one rank to another share a connection and leave one after the other.
