@@ -84,7 +84,7 @@ std::vector<std::string> ruled_out(const Diagnosis& found, const Digest& digest)
   }
   if (!digest.all_finished() && found.kind != "network" &&
       digest.with(Standing::kRunning).empty()) {
-    list.push_back("a rank that is busy: none is outside a collective");
+    list.push_back("a rank that is busy: each waits in a collective or has ended");
   }
   return list;
 }

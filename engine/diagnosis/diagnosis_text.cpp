@@ -65,7 +65,7 @@ std::string format_table(const std::vector<DiagnosisRow>& table) {
     below("in", row.blocked_in);
     if (!row.waits_for.empty()) below("for", rank_list(row.waits_for));
     below("after", row.last_completed);
-    below("next", row.next_expected);
+    below("missing", row.next_expected);
     below(row.state == "died" ? "by" : "error", row.detail);
     if (row.exit_code && row.state != "died") below("exit", fmt::format("{}", *row.exit_code));
   }
