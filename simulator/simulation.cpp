@@ -255,8 +255,9 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
 
   RunOutcome outcome;
   for (const auto& member : members) end = std::max(end, member->report.ended);
+  const std::vector<WorldCondition> world = world_conditions(options.faults, imperfections, end);
   for (const auto& member : members) {
-    member->report.world = world_conditions(options.faults, imperfections, end);
+    member->report.world = world;
     outcome.reports.push_back(std::move(member->report));
   }
   if (folded) add_like(outcome.reports, ranks);
