@@ -1,7 +1,8 @@
 #include "simulator/analytic.hpp"
 
-#include <algorithm>
 #include <vector>
+
+#include "simulator/edge_times.hpp"
 
 namespace gradsync {
 
@@ -15,26 +16,16 @@ Seconds AnalyticTimer::duration(const std::shared_ptr<const Plan>& plan, Bytes b
 
 Seconds AnalyticTimer::phase_duration(const Plan& plan, const PlanPhase& phase, Bytes bytes) {
   const double wire = static_cast<double>(bytes) * plan.wire_factor;
-  std::vector<double> loads(links_->count());
-  std::vector<std::size_t> route;
-  for (const PlanEdge& edge : phase.edges) {
-    links_->route(edge.from, edge.to, route);
-    loads.resize(links_->count());
-    for (const std::size_t link : route) loads[link] += edge.share * wire;
-  }
-  std::vector<double> times;
+  const EdgeTimes times = edge_times(
+      phase, wire,
+      [this](int from, int to, std::vector<std::size_t>& links) { links_->route(from, to, links); },
+      [this](std::size_t link) { return links_->bandwidth(link); });
   double longest = plan.least(bytes).count();
   bottleneck_ = "library";
-  for (const PlanEdge& edge : phase.edges) {
-    links_->route(edge.from, edge.to, route);
-    times.push_back(0);
-    for (const std::size_t link : route) {
-      const double time = loads[link] / links_->bandwidth(link).value;
-      times.back() = std::max(times.back(), time);
-      if (time <= longest * (1 + 1e-9)) continue;
-      longest = time;
-      bottleneck_ = links_->name(link);
-    }
+  for (std::size_t e = 0; e < times.shared.size(); ++e) {
+    if (times.shared[e] <= longest * (1 + 1e-9)) continue;
+    longest = times.shared[e];
+    bottleneck_ = links_->name(times.bottleneck[e]);
   }
   return plan.duration(phase, bytes, times);
 }

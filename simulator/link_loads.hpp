@@ -38,6 +38,10 @@ class LinkLoads {
   /// has to be opened twice.
   void close(Link* link, Seconds date);
   void open(Link* link);
+  /// What the link gives while it is open.
+  BytesPerSecond bandwidth(std::size_t link) const {
+    return {links_[link].nominal * links_[link].share};
+  }
   bool is_open(Link* link) { return links_[number(link)].closed == 0; }
   /// How long it takes until all links of a way are open; 0 where they are. A flow must not start
   /// before: SimGrid would keep it for ever at what the way gave when it started.

@@ -39,6 +39,13 @@ struct PlanPhase {
   bool in_step = false;
 };
 
+/// What each edge of a phase has of the network: seconds for all of its bytes.
+struct EdgeTimes {
+  std::vector<double> shared;           ///< all edges send at once
+  std::vector<double> alone;            ///< no other edge sends
+  std::vector<std::size_t> bottleneck;  ///< the link that is behind `shared`, by its number
+};
+
 /// How a library does a collective: what each rank sends to whom, and what waits for what. It is
 /// independent of the number of bytes, and the one description that all three fidelities read:
 /// `message` sends every message, `flow` one flow for all messages between two ranks, `analytic`
@@ -64,12 +71,20 @@ struct Plan {
   }
   /// The least time in which an edge can send its bytes, whatever the wires give.
   Seconds least(Bytes bytes) const;
-  /// What a phase takes when the bytes of each edge, all sent at once, take `times` (seconds):
+  /// What a phase takes whose edges have `times`:
   /// - in step: the slowest edge's bytes and latencies;
   /// - a ring: a message goes round hop by hop, each of which takes its latency and its part of the
   ///   edge's time; but no less than the busiest edge needs for all its messages;
-  /// - otherwise: the first chunk's longest way, then the other chunks over the busiest edge.
-  Seconds duration(const PlanPhase& phase, Bytes bytes, const std::vector<double>& times) const;
+  /// - otherwise, chunk by chunk: an edge sends its chunks after the first has come to it, and the
+  ///   last has a way to go after it. Where a link is shared by edges that come early and late in
+  ///   the pipeline, it works from the first of them to the last, which is the least that a phase
+  ///   takes, and each of them may come to its end as late as the last, which is the most. What it
+  ///   takes is between, nearer to the least; the two are one where nothing is shared.
+  /// The first two read `times.shared` alone.
+  Seconds duration(const PlanPhase& phase, Bytes bytes, const EdgeTimes& times) const;
+
+ private:
+  Seconds pipeline(const PlanPhase& phase, Bytes bytes, const EdgeTimes& times) const;
 };
 
 /// Latency of the wires from one rank to another.

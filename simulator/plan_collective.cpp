@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/comm/reduce_functions.hpp"
+#include "simulator/edge_times.hpp"
 #include "simulator/ring_plan.hpp"
 
 namespace gradsync {
@@ -217,8 +218,20 @@ void FlowPlan::start_phase() {
 
 void FlowPlan::end_phase() {
   const PlanPhase& phase = plan().phases()[phase_++];
-  std::vector<double> times;
-  for (const std::size_t flow : flow_of_) times.push_back(flow_seconds_[flow]);
+  // How the edges share the links, from the plan; how long that takes, from the flows, which share
+  // them with others too.
+  EdgeTimes times;
+  if (phase.ring_size == 0 && !phase.in_step) {
+    times = edge_times(
+        phase, wire_bytes(1),
+        [this](int from, int to, std::vector<std::size_t>& links) {
+          const LinkLoads::Way& way = network().links(from, to);
+          links.assign(way.begin(), way.end());
+        },
+        [this](std::size_t link) { return network().loads().bandwidth(link); });
+  }
+  times.shared.clear();
+  for (const std::size_t flow : flow_of_) times.shared.push_back(flow_seconds_[flow]);
   const Seconds duration = plan().duration(phase, record().bytes, times);
   after(begun_ + duration - network().now(), [this] { start_phase(); });
 }

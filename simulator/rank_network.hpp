@@ -35,6 +35,8 @@ class RankNetwork {
   void after(Seconds delay, std::function<void()> event);
   Seconds now() const { return engine_->now(); }
   Seconds latency(int from, int to) { return way(from, to).latency; }
+  /// By their numbers in `loads()`. Valid until the next call.
+  const LinkLoads::Way& links(int from, int to) { return way(from, to).links; }
 
   const Platform& platform() const noexcept { return *platform_; }
   LinkLoads& loads() const noexcept { return *loads_; }
