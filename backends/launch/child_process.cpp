@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/launch/orphan_guard.hpp"
 #include "engine/core/error.hpp"
 
 extern char** environ;
@@ -29,9 +30,11 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 /// Between fork and exec: only async-signal-safe calls, since other threads of the launcher may
 /// hold any lock. Does not return.
-[[noreturn]] void become(const char* path, char* const* argv, char* const* envp, int stdout_fd,
-                         int stderr_fd, int error_fd, pid_t launcher) {
+[[noreturn]] void become(const ChildProgram& program, char* const* argv, char* const* envp,
+                         int error_fd, pid_t launcher) {
   ::setsid();
+  // Before the program runs and starts others: the launcher may end at any moment.
+  if (program.guard_fd >= 0) OrphanGuard::add_this_group(program.guard_fd);
   // The kernel kills this process when the launcher ends, however it ends; unless it has already.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
@@ -43,14 +46,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
   const int null = ::open("/dev/null", O_RDONLY);
   ::dup2(null, STDIN_FILENO);
-  if (stdout_fd >= 0) ::dup2(stdout_fd, STDOUT_FILENO);
-  if (stderr_fd >= 0) ::dup2(stderr_fd, STDERR_FILENO);
+  if (program.stdout_fd >= 0) ::dup2(program.stdout_fd, STDOUT_FILENO);
+  if (program.stderr_fd >= 0) ::dup2(program.stderr_fd, STDERR_FILENO);
   constexpr int kErrorFd = 3;
   if (error_fd != kErrorFd) ::dup2(error_fd, kErrorFd);
   ::fcntl(kErrorFd, F_SETFD, FD_CLOEXEC);
   ::close_range(kErrorFd + 1, ~0u, 0);
 
-  ::execve(path, argv, envp);
+  ::execve(program.path.c_str(), argv, envp);
   const int error = errno;
   [[maybe_unused]] const auto written = ::write(kErrorFd, &error, sizeof(error));
   ::_exit(127);
@@ -103,8 +106,7 @@ int start_child(const ChildProgram& program) {
   const pid_t launcher = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    become(program.path.c_str(), argv.data(), envp.data(), program.stdout_fd, program.stderr_fd,
-           error_pipe[1], launcher);
+    become(program, argv.data(), envp.data(), error_pipe[1], launcher);
   }
   const int fork_error = errno;
   ::close(error_pipe[1]);

@@ -13,6 +13,7 @@ struct ChildProgram {
   std::map<std::string, std::string> env;  ///< complete
   int stdout_fd = -1;                      ///< becomes the child's stream; -1: inherited
   int stderr_fd = -1;
+  int guard_fd = -1;  ///< of an OrphanGuard, which learns of the child's group here; -1: none
 };
 
 /// The file that a shell would run for `program`: itself where it has a slash, else from PATH.

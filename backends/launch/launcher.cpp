@@ -7,9 +7,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
 
 #include <fmt/format.h>
 #include <asio.hpp>
@@ -144,6 +149,7 @@ class Launch {
   void on_end(Rank& rank, const ChildEnd& end);
   void publish(const RankExit& exit);
   void watch_failures();
+  void on_told_failure(const Failure& failure);
   RankEnvironment environment() const;
   void end_all_after(Seconds grace);
   void signal_all(int signal);
@@ -166,10 +172,10 @@ class Launch {
   asio::steady_timer poll_{io_};
   asio::steady_timer term_timer_{io_};
   asio::steady_timer kill_timer_{io_};
-  std::unique_ptr<EndWatcher> failures_;
   asio::steady_timer deadline_{io_};
   std::vector<Rank> ranks_;
   LaunchResult result_;
+  std::jthread failures_;  // last: it uses the others
 };
 
 LaunchResult Launch::run() {
@@ -187,7 +193,7 @@ LaunchResult Launch::run() {
   poll_children();
   watch_failures();
   while (!all_ended()) io_.run_one();
-  failures_.reset();
+  failures_ = {};
   drain();
   clean_up();
   wait_for_other_nodes();
@@ -237,9 +243,9 @@ void Launch::start(Rank& rank, const std::string& path) {
     program.stdout_fd = rank.out->write_end();
     program.stderr_fd = rank.err->write_end();
   }
+  program.guard_fd = guard_.fd();
   rank.exit.pid = start_child(program);
   rank.started = true;
-  guard_.add(rank.exit.pid);
   for (Stream* stream : {rank.out.get(), rank.err.get()}) {
     if (stream == nullptr) continue;
     stream->started();
@@ -302,21 +308,37 @@ RankEnvironment Launch::environment() const {
 }
 
 /// A rank that has told of a failure may block before its process ends, and all of them may: then
-/// no process that ends tells the launcher. Where it serves the store, it hears what is told there.
+/// no process that ends tells the launcher. It hears what is told in the store, which on other
+/// nodes than the first may come up later than the launcher; hence a thread of its own.
 void Launch::watch_failures() {
-  if (!server_) return;
-  constexpr Seconds kTimeout{2};
-  failures_ = std::make_unique<EndWatcher>(environment(), kTimeout,
-                                           [this](const std::optional<Failure>& failure) {
-                                             if (!failure) return;
-                                             asio::post(io_, [this, failure] {
-                                               if (all_ended() || !result_.told_failure.empty())
-                                                 return;
-                                               result_.told_failure = failure->describe();
-                                               if (!result_.first_failure)
-                                                 end_all_after(options_.failure_grace);
-                                             });
-                                           });
+  if (!options_.host_store) return;
+  failures_ = std::jthread([this](const std::stop_token& stop) {
+    constexpr Seconds kConnect{0.5};
+    const auto told = [this](const std::optional<Failure>& failure) {
+      if (failure) asio::post(io_, [this, failure] { on_told_failure(*failure); });
+    };
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    const auto stops_within = [&](Seconds time) {
+      return stopped.wait_for(lock, stop, time, [&] { return stop.stop_requested(); });
+    };
+    std::optional<EndWatcher> watcher;
+    while (!watcher && !(server_ ? stop.stop_requested() : stops_within(Seconds(1)))) {
+      try {
+        watcher.emplace(environment(), kConnect, told);
+      } catch (const Error&) {
+        // Not there yet; the ranks say so themselves if it never is.
+      }
+    }
+    stopped.wait(lock, stop, [&] { return stop.stop_requested(); });
+  });
+}
+
+void Launch::on_told_failure(const Failure& failure) {
+  if (all_ended() || !result_.told_failure.empty()) return;
+  result_.told_failure = failure.describe();
+  if (!result_.first_failure) end_all_after(options_.failure_grace);
 }
 
 void Launch::publish(const RankExit& exit) {

@@ -63,8 +63,8 @@ struct LaunchResult {
   std::optional<RankExit> first_failure;
   int forwarded_signal = 0;  ///< the launcher was asked to end by this signal
   bool deadline_ended = false;
-  std::string
-      told_failure;  ///< what a rank told through the store: "rank 2 timed out ..."; or empty
+  /// What a rank told through the store, "rank 2 timed out ..."; or empty.
+  std::string told_failure;
 
   /// Ranks told of a failure and then did not end by themselves.
   bool has_stuck_ranks() const noexcept;
@@ -86,7 +86,7 @@ struct LaunchResult {
 /// TORCHELASTIC_MAX_RESTARTS, TORCHELASTIC_USE_AGENT_STORE, and OMP_NUM_THREADS=1 where it is unset
 /// and there are several), and is killed by the kernel when the launcher dies. SIGINT, SIGTERM and
 /// SIGHUP are forwarded to all ranks. When a rank fails, or tells of a failure through the store
-/// that this launcher serves (its process may hang while it cleans up), the others get
+/// of the job's launchers (its process may hang while it cleans up), the others get
 /// `failure_grace`, then SIGTERM, `kill_grace`, SIGKILL; processes that a rank left in its session
 /// are ended too.
 ///

@@ -65,22 +65,22 @@ OrphanGuard::OrphanGuard() {
 }
 
 OrphanGuard::~OrphanGuard() {
-  tell(kDismiss);
+  tell(fd_, kDismiss);
   ::close(fd_);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-void OrphanGuard::add(int pgid) {
-  tell(pgid);
+void OrphanGuard::add_this_group(int fd) noexcept {
+  tell(fd, ::getpid());
 }
 
 void OrphanGuard::remove(int pgid) {
-  tell(-pgid);
+  tell(fd_, -pgid);
 }
 
-void OrphanGuard::tell(int message) {
-  [[maybe_unused]] const auto written = ::write(fd_, &message, sizeof(message));
+void OrphanGuard::tell(int fd, int message) noexcept {
+  [[maybe_unused]] const auto written = ::write(fd, &message, sizeof(message));
 }
 
 }  // namespace gradsync

@@ -13,13 +13,16 @@ class OrphanGuard {
   OrphanGuard(const OrphanGuard&) = delete;
   OrphanGuard& operator=(const OrphanGuard&) = delete;
 
-  /// Watches over the group `pgid`. Call it as soon as the group exists.
-  void add(int pgid);
+  /// Where a child that leads a group says so, see add_this_group. Closed when it runs a program.
+  int fd() const noexcept { return fd_; }
+  /// Has the calling process's group watched by the guard behind `fd`. The child calls it, because
+  /// its parent may end before it knows the group. Async-signal-safe.
+  static void add_this_group(int fd) noexcept;
   /// Forgets it. Call it before the id can be given to another process.
   void remove(int pgid);
 
  private:
-  void tell(int message);
+  static void tell(int fd, int message) noexcept;
 
   int fd_ = -1;
   int pid_ = -1;

@@ -10,6 +10,9 @@
 #include <map>
 #include <thread>
 
+#include "backends/store/failure.hpp"
+#include "backends/store/rendezvous.hpp"
+#include "backends/store/tcp_store_server.hpp"
 #include "engine/core/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -253,6 +256,32 @@ TEST_CASE("launch: killing the launcher leaves nothing behind") {
     CHECK(comes_true([&] { return !runs(pid); }));
     if (runs(pid)) ::kill(pid, SIGKILL);
   }
+}
+
+TEST_CASE("launch: ranks of a second node that stay after a failure are ended") {
+  TcpStoreServer server({.bind_address = "127.0.0.1"});
+  Script script("echo ready; exec sleep 600");
+  script.options.standalone = false;
+  script.options.nnodes = 2;
+  script.options.node_rank = 1;
+  script.options.master_addr = "127.0.0.1";
+  script.options.master_port = server.port();
+  std::thread first_node([&] {
+    if (!comes_true([&] { return script.ready == 1; })) return;
+    RankEnvironment environment;
+    environment.master_addr = "127.0.0.1";
+    environment.master_port = server.port();
+    environment.agent_store = true;
+    environment.job_id = script.options.run_id + ".0";
+    const JobStore job = connect_job_store(environment, Seconds(30));
+    publish_failure(*job.store, {0, ErrorCode::kTimeout, "timed out in a test", {}}, Seconds(30));
+  });
+  const LaunchResult result = script.run();
+  first_node.join();
+  CHECK_FALSE(result.ok());
+  CHECK_FALSE(result.deadline_ended);
+  CHECK(result.exit_status() == 1);
+  CHECK_THAT(result.describe(), test::contains("timed out in a test"));
 }
 
 TEST_CASE("launch: ranks inherit no file descriptors and no signal dispositions") {
