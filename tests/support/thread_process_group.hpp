@@ -38,7 +38,7 @@ class ThreadWorld {
   struct Call {
     int rank;
     CollectiveRecord record;
-    FlightRecorder* recorder;
+    std::shared_ptr<FlightRecorder> recorder;  // a rank may have left when its collective ends
     Tensor input;
     Tensor output;  ///< in-place operations: the same as the input
   };

@@ -144,7 +144,7 @@ void ThreadWorld::abort(int rank, const std::string& reason) {
 }
 
 WorkPtr ThreadProcessGroup::issue(const CollectiveRecord& record, Tensor input, Tensor output) {
-  world_.issue({rank(), record, &flight_recorder(), std::move(input), std::move(output)});
+  world_.issue({rank(), record, shared_flight_recorder(), std::move(input), std::move(output)});
   return std::make_shared<ThreadWork>(world_, rank(), record.sequence);
 }
 
