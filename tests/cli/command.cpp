@@ -22,7 +22,11 @@ namespace gradsync::test {
 namespace {
 
 namespace fs = std::filesystem;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::chrono::minutes kLimit{10};  // instrumented simulations take their time
+#else
 constexpr std::chrono::minutes kLimit{2};
+#endif
 constexpr const char* kMark = "GRADSYNC_TEST_MARK";
 
 /// The variables of a process, as it was started; empty if it is gone or a zombie.

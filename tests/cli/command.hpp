@@ -41,7 +41,7 @@ class Command {
   bool wait_for_output(const std::string& text);
   /// The command's processes whose environment has `variable`=`value`, e.g. RANK=2.
   std::vector<pid_t> processes_with(const std::string& variable, const std::string& value) const;
-  /// Blocks until the command has ended. A command that takes longer than two minutes is killed and
+  /// Blocks until the command has ended. A command that takes longer than some minutes is killed and
   /// fails the test: nothing here takes that long unless it hangs.
   CommandResult wait();
   /// Processes that are still there. Empty, if the command kept its promise.
