@@ -16,13 +16,12 @@
 #include "backends/launch/orphan_guard.hpp"
 #include "engine/core/error.hpp"
 
-extern char** environ;
-
 namespace gradsync {
 namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;
@@ -95,7 +94,8 @@ int start_child(const ChildProgram& program) {
   std::vector<std::string> args{program.path};
   args.insert(args.end(), program.args.begin(), program.args.end());
   std::vector<std::string> env;
-  for (const auto& [name, value] : program.env) env.push_back(name + "=" + value);
+  env.reserve(program.env.size());
+  for (const auto& [name, value] : program.env) env.push_back(fmt::format("{}={}", name, value));
   const std::vector<char*> argv = pointers(args);
   const std::vector<char*> envp = pointers(env);
 
