@@ -23,7 +23,6 @@
 #include "backends/launch/launch_environment.hpp"
 #include "backends/launch/line_splitter.hpp"
 #include "backends/launch/orphan_guard.hpp"
-#include "backends/store/end_watcher.hpp"
 #include "backends/store/failure.hpp"
 #include "backends/store/rendezvous.hpp"
 
@@ -309,29 +308,30 @@ RankEnvironment Launch::environment() const {
 
 /// A rank that has told of a failure may block before its process ends, and all of them may: then
 /// no process that ends tells the launcher. It hears what is told in the store, which on other
-/// nodes than the first may come up later than the launcher; hence a thread of its own.
+/// nodes than the first may come up later than this launcher, and go earlier: no failure by itself,
+/// since the program may have more to do than that of the first node.
 void Launch::watch_failures() {
   if (!options_.host_store) return;
   failures_ = std::jthread([this](const std::stop_token& stop) {
-    constexpr Seconds kConnect{0.5};
-    const auto told = [this](const std::optional<Failure>& failure) {
-      if (failure) asio::post(io_, [this, failure] { on_told_failure(*failure); });
-    };
+    constexpr Seconds kConnect{0.5}, kPause{1}, kLong{3600};
     std::mutex mutex;
     std::condition_variable_any stopped;
     std::unique_lock lock(mutex);
-    const auto stops_within = [&](Seconds time) {
-      return stopped.wait_for(lock, stop, time, [&] { return stop.stop_requested(); });
+    const auto pause = [&] {
+      stopped.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); });
     };
-    std::optional<EndWatcher> watcher;
-    while (!watcher && !(server_ ? stop.stop_requested() : stops_within(Seconds(1)))) {
+    if (!server_) pause();
+    while (!stop.stop_requested()) {
       try {
-        watcher.emplace(environment(), kConnect, told);
+        const JobStore job = connect_job_store(environment(), kConnect);
+        const std::stop_callback close(stop, [&] { job.connection->close(); });
+        const std::optional<Failure> failure = wait_for_end(*job.store, kLong);
+        if (failure) asio::post(io_, [this, failure] { on_told_failure(*failure); });
+        return;
       } catch (const Error&) {
-        // Not there yet; the ranks say so themselves if it never is.
+        pause();  // not there yet, or not any more; the ranks say so themselves where it matters
       }
     }
-    stopped.wait(lock, stop, [&] { return stop.stop_requested(); });
   });
 }
 

@@ -59,7 +59,7 @@ Blame find_blame(const Digest& digest);
 /// "12.3% of a step (13.8 ms): rank 3 for 92% of it, behind in backward"; empty where lateness
 /// costs less than half a percent.
 std::string describe(const Blame& blame);
-/// "cost 2 s in 1 step, most in step 21: the cables of node 1 were down from 20ms to 2.02s"
+/// "cost 2 s in step 21: the cables of node 1 were down from 20ms to 2.02s"
 std::string describe(const Blame::Network& network);
 
 }  // namespace gradsync::diagnosis

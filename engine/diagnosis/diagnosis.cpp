@@ -17,18 +17,45 @@ namespace {
 
 using namespace diagnosis;
 
+/// In this order: the first that answers is the verdict.
+// clang-format off: a rule a line
 constexpr Rule kRules[] = {
-    find_duplicate_device, find_different_model, find_group_creation,
-    find_unreachable,      find_not_joined,      find_uneven_shards,
-    find_hidden_error,     find_out_of_step,     find_parameters_differ,
-    find_misuse,           find_rank_died,       find_error,
-    find_out_of_slots,     find_cycle,           find_left_loop,
-    find_slow_section,     find_stopped,         find_stalled,
-    find_late_rank,        find_network,         describe_unknown,
-    find_buffers_differ,   find_not_a_number,    find_wrong_clip,
-    find_wrong_samples,    find_uneven_batches,  find_different_call_sites,
-    find_straggler,        find_padding,
+    // The job did not get going.
+    find_duplicate_device,
+    find_different_model,
+    find_group_creation,
+    find_unreachable,
+    find_not_joined,
+    // A rank went another way, or failed.
+    find_uneven_shards,
+    find_hidden_error,
+    find_out_of_step,
+    find_parameters_differ,
+    find_misuse,
+    find_rank_died,
+    find_error,
+    // All wait: for what?
+    find_out_of_slots,
+    find_cycle,
+    find_left_loop,
+    find_slow_section,
+    find_stopped,
+    find_stalled,
+    find_late_rank,
+    find_network,
+    describe_unknown,
+    // Nothing stopped, and something is wrong.
+    find_buffers_differ,
+    find_not_a_number,
+    find_wrong_clip,
+    find_wrong_samples,
+    find_uneven_batches,
+    find_different_call_sites,
+    // Nothing is wrong but the time, or worth more than a line.
+    find_straggler,
+    find_padding,
 };
+// clang-format on
 
 /// What bears on every verdict: evidence that is missing, and findings that are not the cause.
 void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
@@ -46,8 +73,7 @@ void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
     const bool one = cleaning_up.size() == 1;
     found.consequences.push_back(
         fmt::format("{} failed and did not come back from {} clean-up, which no watchdog inside "
-                    "can see: {} had "
-                    "to be ended from outside",
+                    "can see: {} had to be ended from outside",
                     rank_list(cleaning_up), one ? "its" : "their", one ? "it" : "they"));
   }
   if (!digest.foreign_ranks.empty()) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "backends/store/failure.hpp"
@@ -282,6 +283,27 @@ TEST_CASE("launch: ranks of a second node that stay after a failure are ended") 
   CHECK_FALSE(result.deadline_ended);
   CHECK(result.exit_status() == 1);
   CHECK_THAT(result.describe(), test::contains("timed out in a test"));
+}
+
+TEST_CASE("launch: a second node's ranks go on when the first node's launcher has ended") {
+  auto server =
+      std::make_unique<TcpStoreServer>(TcpStoreServer::Options{.bind_address = "127.0.0.1"});
+  Script script("echo ready; exec sleep 3");
+  script.options.standalone = false;
+  script.options.nnodes = 2;
+  script.options.node_rank = 1;
+  script.options.master_addr = "127.0.0.1";
+  script.options.master_port = server->port();
+  std::thread first_node([&] {
+    comes_true([&] { return script.ready == 1; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the launcher is connected
+    server.reset();
+  });
+  const LaunchResult result = script.run();
+  first_node.join();
+  INFO(result.describe());
+  CHECK(result.ok());
+  CHECK_FALSE(result.ranks[0].ended_by_launcher);
 }
 
 TEST_CASE("launch: ranks inherit no file descriptors and no signal dispositions") {
