@@ -24,16 +24,15 @@ void Collective::complete(int rank) {
 
 void Collective::send(int from, int to, Bytes bytes, std::function<void()> arrived) {
   // The message keeps its collective alive.
-  network().send(from, to, bytes, [self = shared_from_this(), run = std::move(arrived)] { run(); });
+  network().send(from, to, bytes, {std::move(arrived), shared_from_this()});
 }
 
 void Collective::transfer(int from, int to, double bytes, std::function<void()> left) {
-  network().transfer(from, to, bytes,
-                     [self = shared_from_this(), run = std::move(left)] { run(); });
+  network().transfer(from, to, bytes, {std::move(left), shared_from_this()});
 }
 
 void Collective::after(Seconds delay, std::function<void()> event) {
-  network().after(delay, [self = shared_from_this(), run = std::move(event)] { run(); });
+  network().after(delay, {std::move(event), shared_from_this()});
 }
 
 }  // namespace gradsync

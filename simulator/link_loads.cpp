@@ -27,6 +27,7 @@ void LinkLoads::change(Account& account, double share, int closed) {
   account.capacity += account.nominal * account.effective_share() * (now - account.since).count();
   account.since = now;
   account.share = share;
+  closed_ += closed - account.closed;
   account.closed = closed;
   set_bandwidth(account, account.effective_share());
 }
@@ -68,6 +69,7 @@ void LinkLoads::open(Link* link) {
 Seconds LinkLoads::time_to_open(const Way& way) const {
   constexpr Seconds kMargin{1e-9};  // events of one instant have no order
   Seconds longest{0};
+  if (closed_ == 0) return longest;
   for (const Number link : way) {
     const Account& account = links_[link];
     if (account.closed == 0) continue;

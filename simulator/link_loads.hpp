@@ -104,6 +104,7 @@ class LinkLoads {
   std::vector<Account> links_;
   std::unordered_map<const Link*, Number> numbers_;
   bool any_recovers_ = false;
+  int closed_ = 0;          ///< sum over all links
   int communications_ = 0;  ///< under way
   Seconds communication_begin_{0};
   Seconds communication_{0};

@@ -1,5 +1,6 @@
 #include "simulator/message_ring.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace gradsync {
@@ -15,6 +16,7 @@ MessageRing::MessageRing(const Context& context, int direction, std::int64_t win
 }
 
 void MessageRing::on_join(int rank) {
+  ends_[index(rank)].data = operation(rank).output.data();
   advance({rank, previous(rank)});
 }
 
@@ -26,11 +28,15 @@ bool MessageRing::may_send(int rank) const {
          end.sent < window_ + ends_[index(receiver)].received;
 }
 
-void MessageRing::arrive(int sender, std::int64_t first, std::int64_t count) {
+void MessageRing::arrive(int sender, int first) {
+  std::vector<Flow>& flows = ends_[index(sender)].flows;
+  const auto flow = std::find_if(flows.begin(), flows.end(),
+                                 [&](const Flow& other) { return other.first == first; });
   End& receiver = ends_[index(next(sender))];
-  for (std::int64_t message = first; message < first + count; ++message) {
+  for (int message = first; message < first + flow->messages; ++message) {
     receiver.arrived[static_cast<std::size_t>(message)] = true;
   }
+  flows.erase(flow);
   receive(next(sender));
   // The receiver has something to pass on, and the sender room to send.
   advance({next(sender), sender});
@@ -61,7 +67,10 @@ void MessageRing::advance(std::vector<int> senders) {
         ++ends_[index(rank)].sent;
       }
       if (count > 0) {
-        send(rank, next(rank), bytes, [this, rank, first, count] { arrive(rank, first, count); });
+        const Flow flow{static_cast<int>(first), static_cast<int>(count)};
+        ends_[index(rank)].flows.push_back(flow);
+        // What it captures is small enough for a std::function to need no memory of its own.
+        send(rank, next(rank), bytes, [this, rank, first = flow.first] { arrive(rank, first); });
       } else {
         ++ends_[index(rank)].sent;
         ends_[index(next(rank))].arrived[static_cast<std::size_t>(first)] = true;
@@ -99,8 +108,8 @@ Bytes MessageAllreduce::message_bytes(int sender, std::int64_t message) const {
 }
 
 void MessageAllreduce::deliver(int sender, int receiver, std::int64_t message) {
-  const std::byte* from = operation(sender).output.data();
-  std::byte* to = operation(receiver).output.data();
+  const std::byte* from = data(sender);
+  std::byte* to = data(receiver);
   if (from == nullptr || to == nullptr) return;
   // Read out of the sender's tensor: the sender will not change this segment before it has gone all
   // the way round.
@@ -125,8 +134,8 @@ Bytes MessageAllgather::message_bytes(int, std::int64_t message) const {
 void MessageAllgather::deliver(int sender, int receiver, std::int64_t message) {
   // Message m of rank r carries half m % 2 of the slice of rank r - m / 2.
   const auto owner = static_cast<int>((sender + ranks() - message / 2) % ranks());
-  const std::byte* from = operation(sender).output.data();
-  std::byte* to = operation(receiver).output.data();
+  const std::byte* from = data(sender);
+  std::byte* to = data(receiver);
   if (from == nullptr || to == nullptr) return;
   const Bytes begin = owner * slice_bytes_ + (message % 2 == 0 ? 0 : slice_bytes_ / 2);
   std::memcpy(to + begin, from + begin, static_cast<std::size_t>(message_bytes(sender, message)));

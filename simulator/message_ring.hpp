@@ -34,20 +34,30 @@ class MessageRing : public Collective {
   /// The message's payload reaches `receiver`; nothing to do for meta tensors.
   virtual void deliver(int sender, int receiver, std::int64_t message) = 0;
 
+  /// Of the rank's tensor; null for one without payload.
+  std::byte* data(int rank) const { return ends_[index(rank)].data; }
+
   void on_join(int rank) final;
 
  private:
+  /// Messages that left at one instant.
+  struct Flow {
+    int first;  // its number; a rank sends fewer messages than an int has numbers
+    int messages;
+  };
   struct End {
     std::int64_t sent = 0;      // messages that left this rank
     std::int64_t received = 0;  // messages that it has received, in order
+    std::vector<Flow> flows;    // under way from this rank; few
     std::vector<bool> arrived;  // by message: it is here, perhaps before its turn
+    std::byte* data = nullptr;
     bool completed = false;
   };
   int next(int rank) const noexcept { return (rank + direction_ + ranks()) % ranks(); }
   int previous(int rank) const noexcept { return (rank - direction_ + ranks()) % ranks(); }
   bool may_send(int rank) const;
-  /// `count` messages from the `first` on.
-  void arrive(int sender, std::int64_t first, std::int64_t count);
+  /// The flow whose first message that is.
+  void arrive(int sender, int first);
   void receive(int rank);
   void advance(std::vector<int> senders);
   void complete_if_done(int rank);

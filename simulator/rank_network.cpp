@@ -4,52 +4,38 @@
 
 namespace gradsync {
 
-std::function<void()> RankNetwork::unless_closed(std::function<void()> event) {
-  return [this, run = std::move(event)] {
-    if (!closed_) run();
-  };
-}
-
-void RankNetwork::send(int from, int to, Bytes bytes, std::function<void()> arrived) {
-  const Seconds delay = latency(from, to);
-  if (bytes == 0 && !loads_->is_cut(way(from, to).links)) {
-    after(delay, std::move(arrived));
+void RankNetwork::send(int from, int to, Bytes bytes, Event arrived) {
+  const Way& connection = way(from, to);
+  if (bytes == 0 && !loads_->is_cut(connection.links)) {
+    after(connection.latency, std::move(arrived));
     return;
   }
   // What is empty to its program has a header, which passes no link that is down.
   const double at_least_a_header = std::max(1.0, static_cast<double>(bytes));
-  transfer(from, to, at_least_a_header, [this, delay, run = std::move(arrived)] {
-    if (delay.count() > 0) {
-      after(delay, run);
-    } else {
-      run();
-    }
-  });
+  start(from, to, at_least_a_header, connection.latency, std::move(arrived));
 }
 
-void RankNetwork::transfer(int from, int to, double bytes, std::function<void()> left) {
+void RankNetwork::start(int from, int to, double bytes, Seconds latency, Event arrived) {
   const Way& connection = way(from, to);
   const LinkLoads::Way& links = connection.links;
   const Seconds closed = loads_->time_to_open(links);
   if (closed > Seconds{0}) {
-    return after(closed, [this, from, to, bytes, run = std::move(left)]() mutable {
-      transfer(from, to, bytes, std::move(run));
-    });
+    return after(closed, {[this, from, to, bytes, latency, event = std::move(arrived)] {
+                   start(from, to, bytes, latency, event);
+                 }});
   }
-  const auto ends = platform_->ends(job_rank(from), job_rank(to));
   loads_->add(links, bytes);
+  arrived.unless = &closed_;
   if (!connection.losses.empty()) {
     const Seconds sent = sent_in_spite_of_loss(from, to, bytes);
-    left = [this, sent, run = std::move(left)] {
-      if (sent > now()) {
-        after(sent - now(), run);
-      } else {
-        run();
-      }
-    };
+    arrived = {[this, sent, latency, event = std::move(arrived)] {
+      after(std::max(Seconds{0}, sent - now()) + latency, event);
+    }};
+    latency = Seconds{0};
   }
+  const auto ends = platform_->ends(job_rank(from), job_rank(to));
   loads_->start_flow(links, [&] {
-    engine_->transfer(ends.first, ends.second, bytes, unless_closed(std::move(left)));
+    engine_->transfer(ends.first, ends.second, bytes, latency, std::move(arrived));
   });
 }
 
@@ -63,8 +49,9 @@ Seconds RankNetwork::sent_in_spite_of_loss(int from, int to, double bytes) {
   return connection.connection_free;
 }
 
-void RankNetwork::after(Seconds delay, std::function<void()> event) {
-  engine_->after(delay, unless_closed(std::move(event)));
+void RankNetwork::after(Seconds delay, Event event) {
+  event.unless = &closed_;
+  engine_->after(delay, std::move(event));
 }
 
 RankNetwork::Way& RankNetwork::way(int from, int to) {

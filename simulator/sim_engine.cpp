@@ -151,20 +151,35 @@ bool SimEngine::sleep_unless(s4u::Semaphore& wakeup, Seconds duration) {
   return !wakeup.acquire_timeout(duration.count());  // true: timed out
 }
 
-void SimEngine::after(Seconds delay, std::function<void()> event) {
+void SimEngine::after(Seconds delay, Event event) {
   begin_pending();
-  Timer::set(s4u::Engine::get_clock() + delay.count(), [this, run = std::move(event)] {
-    run();
-    end_pending();
-  });
+  const double date = s4u::Engine::get_clock() + delay.count();
+  if (last_instant_ == nullptr || last_instant_->date != date) {
+    auto instant = std::make_unique<Instant>();
+    instant->date = date;
+    last_instant_ = instant.get();
+    Timer::set(date, [this, owned = std::move(instant)] { run_instant(*owned); });
+  }
+  last_instant_->events.push_back(std::move(event));
 }
 
-void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, std::function<void()> left) {
+void SimEngine::run_instant(const Instant& instant) {
+  // What its events call for at the same date comes after them.
+  if (last_instant_ == &instant) last_instant_ = nullptr;
+  for (const Event& event : instant.events) {
+    event();
+    end_pending();
+  }
+}
+
+void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, Seconds latency,
+                         Event arrived) {
   begin_pending();
   flows_.emplace_front();
   Flow& flow = flows_.front();
   flow.self = flows_.begin();
-  flow.left = std::move(left);
+  flow.latency = latency;
+  flow.arrived = std::move(arrived);
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
@@ -189,8 +204,12 @@ void SimEngine::tell_ends() {
   std::list<Flow> ended;
   ended.splice(ended.end(), ended_flows_);
   ends_to_tell_ = 0;
-  for (const Flow& flow : ended) {
-    flow.left();
+  for (Flow& flow : ended) {
+    if (flow.latency > Seconds{0}) {
+      after(flow.latency, std::move(flow.arrived));
+    } else {
+      flow.arrived();
+    }
     end_pending();
   }
 }

@@ -6,11 +6,24 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/core/units.hpp"
 #include "simulator/simgrid_compat.hpp"
 
 namespace gradsync {
+
+/// What is called later, in the kernel. Layers hand it on as it is: if each wrapped it in a closure
+/// of its own, every message would cost an allocation a layer.
+struct Event {
+  std::function<void()> run;
+  std::shared_ptr<const void> keeps = {};  ///< alive until it has been called
+  const bool* unless = nullptr;            ///< it is not called once this is true
+
+  void operator()() const {
+    if (unless == nullptr || !*unless) run();
+  }
+};
 
 /// SimGrid's engine for one simulation, reduced to what a job of ranks needs: actors, sleeping,
 /// events at an instant, and flows from host to host.
@@ -61,10 +74,11 @@ class SimEngine {
   bool sleep_unless(simgrid_compat::s4u::Semaphore& wakeup, Seconds duration);
   /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
   /// every run, but not in the order of the calls.
-  void after(Seconds delay, std::function<void()> event);
-  /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has.
+  void after(Seconds delay, Event event);
+  /// Kernel: starts a flow of `bytes` > 0 and calls `arrived` a `latency` after the last byte has
+  /// left.
   void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
-                std::function<void()> left);
+                Seconds latency, Event arrived);
 
   /// What goes on beside the job. It keeps nothing alive: at the instant at which nothing else is
   /// left to happen (the job has ended, or it is in a deadlock) all of it is dropped, so that a
@@ -85,13 +99,21 @@ class SimEngine {
  private:
   struct Flow {
     simgrid::s4u::CommPtr comm;
-    std::function<void()> left;
+    Seconds latency;
+    Event arrived;
     std::list<Flow>::iterator self;
+  };
+  /// Events of one date share a timer of SimGrid's where they are called for one after the other,
+  /// as the messages of a step are.
+  struct Instant {
+    double date;  // on SimGrid's clock
+    std::vector<Event> events;
   };
   class Pending;
 
   static void flow_ended(const simgrid_compat::s4u::Activity& activity);
   void tell_ends();
+  void run_instant(const Instant& instant);
   static void deadlock();
   void begin_pending();
   void end_pending();
@@ -106,8 +128,9 @@ class SimEngine {
   std::list<Flow> flows_;
   std::list<Flow> ended_flows_;  // in the order of their ends, which are still to be told
   std::size_t ends_to_tell_ = 0;
-  std::size_t pending_ = 0;    // sleeping actors, events and flows
-  double watchdog_date_ = -1;  // on SimGrid's clock; negative: none
+  Instant* last_instant_ = nullptr;  // that `after` was called for, and which is still to come
+  std::size_t pending_ = 0;          // sleeping actors, events and flows
+  double watchdog_date_ = -1;        // on SimGrid's clock; negative: none
   std::function<void()> watchdog_event_;
   bool has_background_ = false;
   bool is_looking_for_end_ = false;

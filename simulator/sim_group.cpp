@@ -119,7 +119,7 @@ void SimGroup::start(const OperationPtr& operation) {
   if (++found->second.joined == present()) network_->loads().begin_communication();
   const Seconds overhead = collectives_->per_operation();
   if (overhead.count() > 0) {
-    network_->after(overhead, [collective, operation] { collective->join(operation); });
+    network_->after(overhead, {[collective, operation] { collective->join(operation); }});
   } else {
     collective->join(operation);
   }

@@ -45,7 +45,7 @@ std::vector<double> arrivals(const ClusterSpec& cluster, int ranks,
     engine.in_kernel([&] {
       for (std::size_t i = 0; i < ways.size(); ++i) {
         network.send(ways[i].first, ways[i].second, bytes,
-                     [&, i] { times[i] = engine.now().count(); });
+                     {[&, i] { times[i] = engine.now().count(); }});
       }
     });
   });
