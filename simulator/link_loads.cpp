@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/core/error.hpp"
+
 namespace gradsync {
 
 LinkLoads::Number LinkLoads::number(Link* link) {
@@ -23,6 +25,11 @@ LinkLoads::Way LinkLoads::way(const std::vector<Link*>& links) {
 }
 
 void LinkLoads::change(Account& account, double share, int closed) {
+  if (account.bytes > 0 && !account.always_solve) {
+    throw Error(ErrorCode::kInternal,
+                "the bandwidth of link " + account.link->get_name() +
+                    " changes while the simulation runs, and always_solve was not called for it");
+  }
   const Seconds now = engine_->now();
   account.capacity += account.nominal * account.effective_share() * (now - account.since).count();
   account.since = now;
@@ -76,6 +83,11 @@ Seconds LinkLoads::time_to_open(const Way& way) const {
     longest = std::max(longest, account.opens - engine_->now() + kMargin);
   }
   return longest;
+}
+
+bool LinkLoads::is_plain(const Way& way) const {
+  return !way.empty() && std::none_of(way.begin(), way.end(),
+                                      [&](const Number link) { return links_[link].always_solve; });
 }
 
 bool LinkLoads::is_cut(const Way& way) const {

@@ -49,6 +49,11 @@ class LinkLoads {
   /// Whether a link of the way lets nothing pass, not even a message without bytes.
   bool is_cut(const Way& way) const;
 
+  /// The link's bandwidth will change, or others will use it, while the simulation runs: all its
+  /// flows are SimGrid's. Before it runs.
+  void always_solve(Link* link) { links_[number(link)].always_solve = true; }
+  /// Whether nothing but the job's own flows ever happens to the links of a way, and it has some.
+  bool is_plain(const Way& way) const;
   /// The link will have more of its bandwidth than it has at times.
   void expect_recovery(Link* link);
   /// Calls `start`, which starts a flow. SimGrid lets no flow be faster, ever, than its way is when
@@ -90,6 +95,7 @@ class LinkLoads {
     Seconds since{0};
     Seconds opens{0};  ///< closed until then
     bool recovers = false;
+    bool always_solve = false;
     std::vector<LossPeriod> losses;
     std::string condition;
 

@@ -46,6 +46,7 @@ class PulsingTraffic : public std::enable_shared_from_this<PulsingTraffic> {
     double unused = 0;
     from_->route_to(to_, links, &unused);
     way_ = loads.way(links);
+    for (LinkLoads::Link* link : links) loads.always_solve(link);
   }
 
   void start() {
@@ -101,6 +102,7 @@ void arrange_links(const ImperfectionSpec& spec, SimEngine& engine, Platform& pl
       }
     }
     if (item.down <= Seconds{0}) continue;
+    for (LinkLoads::Link* link : links) loads.always_solve(link);
     std::make_shared<FlappingLink>(engine, loads, links, item.down, item.period)
         ->wait_for_end_of_period();
   }

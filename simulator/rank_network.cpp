@@ -33,10 +33,8 @@ void RankNetwork::start(int from, int to, double bytes, Seconds latency, Event a
     }};
     latency = Seconds{0};
   }
-  const auto ends = platform_->ends(job_rank(from), job_rank(to));
-  loads_->start_flow(links, [&] {
-    engine_->transfer(ends.first, ends.second, bytes, latency, std::move(arrived));
-  });
+  transfers_->start(links, platform_->ends(job_rank(from), job_rank(to)), bytes, latency,
+                    std::move(arrived));
 }
 
 /// All messages from one rank to another share a connection and leave one after the other.

@@ -7,6 +7,7 @@
 #include "simulator/link_loads.hpp"
 #include "simulator/platform.hpp"
 #include "simulator/sim_engine.hpp"
+#include "simulator/transfers.hpp"
 
 namespace gradsync {
 
@@ -15,9 +16,13 @@ class RankNetwork {
  public:
   /// What passes is entered in `loads`. `members`: the ranks of the job that are meant by 0, 1,
   /// ...; empty: all, by their own numbers.
-  RankNetwork(SimEngine& engine, const Platform& platform, LinkLoads& loads,
+  RankNetwork(SimEngine& engine, const Platform& platform, LinkLoads& loads, Transfers& transfers,
               std::vector<int> members = {})
-      : engine_(&engine), platform_(&platform), loads_(&loads), members_(std::move(members)) {}
+      : engine_(&engine),
+        platform_(&platform),
+        loads_(&loads),
+        transfers_(&transfers),
+        members_(std::move(members)) {}
 
   /// The number that a rank of this network has in the job.
   int job_rank(int rank) const {
@@ -41,6 +46,7 @@ class RankNetwork {
 
   const Platform& platform() const noexcept { return *platform_; }
   LinkLoads& loads() const noexcept { return *loads_; }
+  Transfers& transfers() const noexcept { return *transfers_; }
 
   /// After a failure: what is under way no longer arrives.
   void close() noexcept { closed_ = true; }
@@ -61,6 +67,7 @@ class RankNetwork {
   SimEngine* engine_;
   const Platform* platform_;
   LinkLoads* loads_;
+  Transfers* transfers_;
   std::vector<int> members_;
   std::unordered_map<std::int64_t, Way> ways_;  // routes are slow to look up
   bool closed_ = false;

@@ -172,14 +172,12 @@ void SimEngine::run_instant(const Instant& instant) {
   }
 }
 
-void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, Seconds latency,
-                         Event arrived) {
+void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, Event left) {
   begin_pending();
   flows_.emplace_front();
   Flow& flow = flows_.front();
   flow.self = flows_.begin();
-  flow.latency = latency;
-  flow.arrived = std::move(arrived);
+  flow.left = std::move(left);
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
@@ -204,12 +202,8 @@ void SimEngine::tell_ends() {
   std::list<Flow> ended;
   ended.splice(ended.end(), ended_flows_);
   ends_to_tell_ = 0;
-  for (Flow& flow : ended) {
-    if (flow.latency > Seconds{0}) {
-      after(flow.latency, std::move(flow.arrived));
-    } else {
-      flow.arrived();
-    }
+  for (const Flow& flow : ended) {
+    flow.left();
     end_pending();
   }
 }

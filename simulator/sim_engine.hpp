@@ -75,10 +75,9 @@ class SimEngine {
   /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
   /// every run, but not in the order of the calls.
   void after(Seconds delay, Event event);
-  /// Kernel: starts a flow of `bytes` > 0 and calls `arrived` a `latency` after the last byte has
-  /// left.
+  /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has.
   void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
-                Seconds latency, Event arrived);
+                Event left);
 
   /// What goes on beside the job. It keeps nothing alive: at the instant at which nothing else is
   /// left to happen (the job has ended, or it is in a deadlock) all of it is dropped, so that a
@@ -99,8 +98,7 @@ class SimEngine {
  private:
   struct Flow {
     simgrid::s4u::CommPtr comm;
-    Seconds latency;
-    Event arrived;
+    Event left;
     std::list<Flow>::iterator self;
   };
   /// Events of one date share a timer of SimGrid's where they are called for one after the other,

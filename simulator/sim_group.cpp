@@ -21,7 +21,8 @@ SimGroup::SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& c
 SimGroup::SimGroup(SimGroup& parent, const std::string& name, const std::vector<int>& members)
     : engine_(parent.engine_),
       own_network_(std::make_unique<RankNetwork>(*engine_, parent.network_->platform(),
-                                                 parent.network_->loads(), members)),
+                                                 parent.network_->loads(),
+                                                 parent.network_->transfers(), members)),
       own_collectives_(
           parent.options_.collectives_of(static_cast<int>(members.size()), *own_network_)),
       network_(own_network_.get()),

@@ -213,7 +213,8 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   arrange_links(imperfections, engine, platform, loads);
   arrange_traffic(engine, platform, loads);
   if (fidelity == Fidelity::kAnalytic && links == nullptr) links = make_platform_links(platform);
-  RankNetwork network(engine, platform, loads);
+  Transfers transfers(engine, loads, options.solve_all_flows || !cluster.platform_file.empty());
+  RankNetwork network(engine, platform, loads, transfers);
   CollectiveFactory collectives(
       cluster, options.communication, ranks, fidelity, links.get(), [&](int from, int to) {
         return links != nullptr ? links->latency(from, to) : network.latency(from, to);

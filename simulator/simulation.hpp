@@ -46,6 +46,7 @@ struct SimulationOptions {
   std::function<void(const StepRecord&)> on_step;  ///< rank 0's; may be empty
   std::vector<FaultSpec> faults = {};              ///< those of the world are arranged for
   ImperfectionSpec imperfections = {};             ///< likewise
+  bool solve_all_flows = false;                    ///< see Transfers
 };
 
 /// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:

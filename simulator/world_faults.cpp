@@ -15,6 +15,7 @@ namespace {
 void schedule(SimEngine& engine, LinkLoads& loads, const LinkList& links, const FaultSpec& fault) {
   const bool ends = fault.lasts > Seconds{0};
   const bool is_outage = fault.factor == 0 && ends;
+  for (LinkLoads::Link* link : links) loads.always_solve(link);
   engine.in_background(fault.duration,
                        [=, &engine, &loads, factor = fault.factor, lasts = fault.lasts] {
                          for (LinkLoads::Link* link : links) {

@@ -39,7 +39,8 @@ std::vector<double> arrivals(const ClusterSpec& cluster, int ranks,
   SimEngine engine;
   const Platform platform(engine, cluster, ranks);
   LinkLoads loads(engine);
-  RankNetwork network(engine, platform, loads);
+  Transfers transfers(engine, loads, /* solve_all = */ false);
+  RankNetwork network(engine, platform, loads, transfers);
   std::vector<double> times(ways.size());
   engine.start_actor("sender", platform.host(0), SimulationOptions::kReplayStackBytes, [&] {
     engine.in_kernel([&] {
