@@ -74,6 +74,7 @@ int run_command(std::vector<std::string> arguments) {
   add_launch_command(app, invocation);
   add_sweep_command(app, invocation);
   add_tune_command(app, invocation);
+  add_ablate_command(app, invocation);
   add_bench_command(app, invocation);
   add_fit_command(app, invocation);
   add_calibrate_command(app, invocation);

@@ -10,22 +10,19 @@
 #include "engine/train/files.hpp"
 #include "predict/sweep.hpp"
 #include "tools/invocation.hpp"
-#include "tools/point_progress.hpp"
-#include "tools/point_runs.hpp"
-#include "tools/scenario_options.hpp"
+#include "tools/many_runs.hpp"
 
 namespace gradsync {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kName = "sweep";
+
 struct SweepOptions {
-  std::string file;
-  ScenarioOptions scenario;
+  ManyRunsOptions runs;
   std::vector<std::string> over;
-  std::string out;
   std::string format = "text";
-  std::optional<int> jobs;
 };
 
 /// Every point is read before the first runs: a mistake in the last value is known at once.
@@ -33,9 +30,7 @@ std::vector<Scenario> load_points(const SweepOptions& options,
                                   const std::vector<SweepPoint>& points) {
   std::vector<Scenario> scenarios;
   for (const SweepPoint& point : points) {
-    std::vector<ScenarioOverride> overrides = overrides_of(options.scenario);
-    overrides.insert(overrides.end(), point.overrides.begin(), point.overrides.end());
-    scenarios.push_back(load_scenario(options.file, overrides));
+    scenarios.push_back(load_changed(options.runs, point.overrides));
   }
   return scenarios;
 }
@@ -53,14 +48,9 @@ int run_sweep(const SweepOptions& options) {
   const std::vector<SweepPoint> points = sweep_points(sweep.axes);
   const std::vector<Scenario> scenarios = load_points(options, points);
   sweep.scenario = scenarios.front().name;
-  const fs::path out =
-      options.out.empty() ? fs::path("runs") / (sweep.scenario + "-sweep") : fs::path(options.out);
+  const fs::path out = results_folder(options.runs, kName, scenarios.front());
 
-  PointProgress progress(scenarios.size());
-  const std::vector<PointRun> runs =
-      run_points(scenarios, out / "points", options.jobs.value_or(default_jobs(scenarios.front())),
-                 [&](std::size_t, const PointRun& run) { progress.done(run.reused); });
-  progress.clear();
+  const std::vector<PointRun> runs = ManyRuns(options.runs, out).run(scenarios);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     sweep.rows.push_back({points[i].values, runs[i].result, runs[i].key});
   }
@@ -89,14 +79,14 @@ int run_sweep(const SweepOptions& options) {
 
 void add_sweep_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
-      app.add_subcommand("sweep", "Run a scenario over values of any of its keys, and compare");
+      app.add_subcommand(kName, "Run a scenario over values of any of its keys, and compare");
   command->footer(
       "Example: gradsync sweep S.json --over /ranks=8,64 --over /ddp/bucket_cap_mb=1,5,25\n"
       "Runs every combination, in parallel; what has run before is not run again. Ends with 1 if "
       "a\n"
       "run did not complete.");
   auto options = std::make_shared<SweepOptions>();
-  command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
+  add_many_runs_options(*command, kName, options->runs);
   command
       ->add_option("--over", options->over,
                    "A key, as JSON pointer or with dots, and its values; may be repeated")
@@ -104,16 +94,9 @@ void add_sweep_command(CLI::App& app, Invocation& invocation) {
       ->required()
       ->expected(1)
       ->take_all();
-  add_scenario_options(*command, options->scenario);
-  command->add_option("--out", options->out, "Folder for results (default: runs/NAME-sweep)")
-      ->type_name("DIR");
   command->add_option("--format", options->format, "Of the table on standard output")
       ->check(CLI::IsMember({"text", "csv", "json", "md"}))
       ->capture_default_str();
-  command
-      ->add_option("--jobs", options->jobs,
-                   "Runs at a time (default: one a core; 1 on real backends)")
-      ->check(CLI::PositiveNumber);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return run_sweep(*options); }; });
 }

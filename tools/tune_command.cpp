@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -9,20 +8,15 @@
 #include "engine/train/factories.hpp"
 #include "predict/tune.hpp"
 #include "tools/invocation.hpp"
-#include "tools/point_progress.hpp"
-#include "tools/point_runs.hpp"
-#include "tools/scenario_options.hpp"
+#include "tools/many_runs.hpp"
 
 namespace gradsync {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr const char* kName = "tune";
 
 struct TuneOptions {
-  std::string file;
-  ScenarioOptions scenario;
-  std::string out;
-  std::optional<int> jobs;
+  ManyRunsOptions runs;
   bool json = false;
 };
 
@@ -56,28 +50,18 @@ nlohmann::ordered_json to_json(const TuneAnswer& answer) {
 }
 
 int tune(const TuneOptions& options) {
-  const Scenario scenario = load_scenario(options.file, options.scenario);
-  const fs::path out =
-      options.out.empty() ? fs::path("runs") / (scenario.name + "-tune") : fs::path(options.out);
-  const int jobs = options.jobs.value_or(default_jobs(scenario));
-  PointProgress progress(0);
+  const Scenario scenario = load_changed(options.runs, {});
+  ManyRuns runs(options.runs, results_folder(options.runs, kName, scenario));
   const auto run = [&](const std::vector<BucketSetting>& settings) {
     std::vector<Scenario> scenarios;
     for (const BucketSetting& setting : settings) {
-      std::vector<ScenarioOverride> overrides = overrides_of(options.scenario);
-      overrides.push_back(
-          {"ddp.bucket_cap_mb", setting.cap, "tune's bucket_cap_mb=" + setting.cap});
-      overrides.push_back({"ddp.first_bucket_cap_mb", setting.first,
-                           "tune's first_bucket_cap_mb=" + setting.first});
-      scenarios.push_back(load_scenario(options.file, overrides));
+      scenarios.push_back(load_changed(
+          options.runs, {{"ddp.bucket_cap_mb", setting.cap, "tune's bucket_cap_mb=" + setting.cap},
+                         {"ddp.first_bucket_cap_mb", setting.first,
+                          "tune's first_bucket_cap_mb=" + setting.first}}));
     }
-    progress.expect(scenarios.size());
     std::vector<PointResult> results;
-    for (const PointRun& finished :
-         run_points(scenarios, out / "points", jobs,
-                    [&](std::size_t, const PointRun& point) { progress.done(point.reused); })) {
-      results.push_back(finished.result);
-    }
+    for (const PointRun& finished : runs.run(scenarios)) results.push_back(finished.result);
     return results;
   };
   const auto text = [](const std::optional<double>& mib) {
@@ -86,7 +70,6 @@ int tune(const TuneOptions& options) {
   const BucketSetting baseline{text(scenario.ddp.bucket_cap_mb),
                                text(scenario.ddp.first_bucket_cap_mb)};
   const TuneAnswer answer = tune_buckets(baseline, model_bytes(scenario), run);
-  progress.clear();
   std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
   return 0;
 }
@@ -95,17 +78,10 @@ int tune(const TuneOptions& options) {
 
 void add_tune_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
-      app.add_subcommand("tune", "Find the bucket_cap_mb and first bucket with the shortest step");
+      app.add_subcommand(kName, "Find the bucket_cap_mb and first bucket with the shortest step");
   command->footer("Runs are kept in the folder of --out and not run again.");
   auto options = std::make_shared<TuneOptions>();
-  command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
-  add_scenario_options(*command, options->scenario);
-  command->add_option("--out", options->out, "Folder for results (default: runs/NAME-tune)")
-      ->type_name("DIR");
-  command
-      ->add_option("--jobs", options->jobs,
-                   "Runs at a time (default: one a core; 1 on real backends)")
-      ->check(CLI::PositiveNumber);
+  add_many_runs_options(*command, kName, options->runs);
   command->add_flag("--json", options->json, "Print the answer as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return tune(*options); }; });

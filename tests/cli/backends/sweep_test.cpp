@@ -95,6 +95,39 @@ TEST_CASE("tune finds larger buckets where latency is what costs") {
   CHECK(answer.at("best").at("buckets") < answer.at("now").at("buckets"));
 }
 
+TEST_CASE("ablate says what each imperfection costs, and which fault a hang comes of") {
+  const TemporaryDirectory directory;
+  const CommandResult slow =
+      run_command({"ablate", shipped("determinism-replay.json"), "--backend", "sim", "--set",
+                   R"(imperfections={"slow_ranks": [{"ranks": [1], "factor": 2}],
+                         "links": [{"link": "rank-1", "factor": 0.9}]})",
+                   "--out", directory.path() / "slow", "--json"});
+  INFO(slow.err);
+  REQUIRE(slow.exit_status == 0);
+  const auto rows = slow.json().at("rows");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].at("without") == "/imperfections/slow_ranks/0");
+  CHECK(rows[1].at("without") == "/imperfections/links/0");
+  CHECK(rows[0].at("cost") > rows[1].at("cost"));
+  CHECK(rows[2].at("cost") >= rows[0].at("cost"));
+
+  const CommandResult hang =
+      run_command({"ablate", shipped("determinism-replay.json"), "--backend", "sim", "--set",
+                   R"(faults=[{"kind": "delay", "ranks": [0], "step": 1, "duration": "1ms"},
+                             {"kind": "stall", "ranks": [1], "step": 2}])",
+                   "--out", directory.path() / "hang", "--json"});
+  INFO(hang.err);
+  REQUIRE(hang.exit_status == 0);
+  CHECK(hang.json().at("as_is").at("outcome") == "hang");
+  CHECK(hang.json().at("rows").at(0).at("outcome") == "hang");
+  CHECK(hang.json().at("rows").at(1).at("outcome") == "completed");  // without the stall
+
+  const CommandResult nothing =
+      run_command({"ablate", shipped("quickstart.json"), "--out", directory.path() / "none"});
+  CHECK(nothing.exit_status == 2);
+  CHECK_THAT(nothing.err, contains("neither imperfections nor faults"));
+}
+
 TEST_CASE("run --explain prints what simulated NCCL chose from, for each size of bucket") {
   const TemporaryDirectory directory;
   std::vector<std::string> arguments = {"run",
