@@ -21,7 +21,7 @@ _VALUES = {
     "steps": [1, 2, 4, 8, 16, 32],
 }
 # Beyond these a single measurement takes minutes.
-_MOST = {("message", "ranks"): 256, ("message", "buckets"): 25, ("message", "steps"): 8}
+_MOST = {("message", "ranks"): 1024}
 _COLOURS = {"analytic": "#2a9d4a", "flow": "#2660a4", "message": "#c43d2f"}
 _REPEATS = 3
 _TIMEOUT_S = 600
