@@ -13,6 +13,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace gradsync;
+using test::Approx;
 
 namespace {
 
