@@ -68,6 +68,7 @@ int repetitions(int ranks) {
 double plain_ring(int ranks) {
   std::vector<std::string> arguments = {"plain", "--log=root.thres:error"};
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   auto argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);

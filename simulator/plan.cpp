@@ -301,8 +301,9 @@ std::vector<PlanPhase> bcube_phases(const Hops& hops, const std::vector<int>& me
       const int place = (i / distance) % group;
       for (int peer = 0; peer < group; ++peer) {
         if (peer == place) continue;
+        const int other = i + (peer - place) * distance;
         const int from = members[static_cast<std::size_t>(i)];
-        const int to = members[static_cast<std::size_t>(i + (peer - place) * distance)];
+        const int to = members[static_cast<std::size_t>(other)];
         phase.edges.push_back({from, to, block / group, hops.latency(from, to)});
       }
     }

@@ -4,7 +4,7 @@
 
 namespace gradsync {
 
-void RankNetwork::send(int from, int to, Bytes bytes, Event arrived) {
+void RankNetwork::send(int from, int to, Bytes bytes, Continuation arrived) {
   const Way& connection = way(from, to);
   if (bytes == 0 && !loads_->is_cut(connection.links)) {
     after(connection.latency, std::move(arrived));
@@ -15,7 +15,7 @@ void RankNetwork::send(int from, int to, Bytes bytes, Event arrived) {
   start(from, to, at_least_a_header, connection.latency, std::move(arrived));
 }
 
-void RankNetwork::start(int from, int to, double bytes, Seconds latency, Event arrived) {
+void RankNetwork::start(int from, int to, double bytes, Seconds latency, Continuation arrived) {
   const Way& connection = way(from, to);
   const LinkLoads::Way& links = connection.links;
   const Seconds closed = loads_->time_to_open(links);
@@ -47,7 +47,7 @@ Seconds RankNetwork::sent_in_spite_of_loss(int from, int to, double bytes) {
   return connection.connection_free;
 }
 
-void RankNetwork::after(Seconds delay, Event event) {
+void RankNetwork::after(Seconds delay, Continuation event) {
   event.unless = &closed_;
   engine_->after(delay, std::move(event));
 }

@@ -31,14 +31,14 @@ class RankNetwork {
 
   /// Starts a message and calls `arrived` when all of it is there. Without bytes it takes the way's
   /// latency; with bytes it is a flow, which shares every cable on its way.
-  void send(int from, int to, Bytes bytes, Event arrived);
+  void send(int from, int to, Bytes bytes, Continuation arrived);
   /// Starts a flow of `bytes` > 0 and calls `left` when its last byte has left; it arrives a
   /// `latency` later.
-  void transfer(int from, int to, double bytes, Event left) {
+  void transfer(int from, int to, double bytes, Continuation left) {
     start(from, to, bytes, Seconds{0}, std::move(left));
   }
   /// Calls `event` after `delay`.
-  void after(Seconds delay, Event event);
+  void after(Seconds delay, Continuation event);
   Seconds now() const { return engine_->now(); }
   Seconds latency(int from, int to) { return way(from, to).latency; }
   /// By their numbers in `loads()`. Valid until the next call.
@@ -60,7 +60,7 @@ class RankNetwork {
   };
   Way& way(int from, int to);
   /// `arrived` is called a `latency` after the last byte has left.
-  void start(int from, int to, double bytes, Seconds latency, Event arrived);
+  void start(int from, int to, double bytes, Seconds latency, Continuation arrived);
   /// When `bytes` have left that are sent now, as far as TCP and packet loss are concerned.
   Seconds sent_in_spite_of_loss(int from, int to, double bytes);
 

@@ -43,6 +43,7 @@ s4u::Engine* create_engine() {
       // A deadlock is reported by us, with names instead of pointers.
       "--log=ker_engine.app:file:/dev/null"};
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   auto argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
@@ -151,7 +152,7 @@ bool SimEngine::sleep_unless(s4u::Semaphore& wakeup, Seconds duration) {
   return !wakeup.acquire_timeout(duration.count());  // true: timed out
 }
 
-void SimEngine::after(Seconds delay, Event event) {
+void SimEngine::after(Seconds delay, Continuation event) {
   begin_pending();
   const double date = s4u::Engine::get_clock() + delay.count();
   if (last_instant_ == nullptr || last_instant_->date != date) {
@@ -166,13 +167,13 @@ void SimEngine::after(Seconds delay, Event event) {
 void SimEngine::run_instant(const Instant& instant) {
   // What its events call for at the same date comes after them.
   if (last_instant_ == &instant) last_instant_ = nullptr;
-  for (const Event& event : instant.events) {
+  for (const Continuation& event : instant.events) {
     event();
     end_pending();
   }
 }
 
-void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, Event left) {
+void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, Continuation left) {
   begin_pending();
   flows_.emplace_front();
   Flow& flow = flows_.front();
@@ -232,7 +233,7 @@ std::shared_ptr<SimEngine::BackgroundFlow> SimEngine::start_background_flow(
 void SimEngine::stop_background_flow(std::shared_ptr<BackgroundFlow> flow) {
   if (background_flows_.erase(flow) == 0) return;
   flow->stop();
-  stopped_flows_.emplace_back(s4u::Engine::get_clock(), flow);
+  stopped_flows_.emplace_back(s4u::Engine::get_clock(), std::move(flow));
 }
 
 /// Nothing is pending: unless an actor that runs at this instant changes that, the rest of the run

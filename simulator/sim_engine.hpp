@@ -15,7 +15,7 @@ namespace gradsync {
 
 /// What is called later, in the kernel. Layers hand it on as it is: if each wrapped it in a closure
 /// of its own, every message would cost an allocation a layer.
-struct Event {
+struct Continuation {
   std::function<void()> run;
   std::shared_ptr<const void> keeps = {};  ///< alive until it has been called
   const bool* unless = nullptr;            ///< it is not called once this is true
@@ -74,10 +74,10 @@ class SimEngine {
   bool sleep_unless(simgrid_compat::s4u::Semaphore& wakeup, Seconds duration);
   /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
   /// every run, but not in the order of the calls.
-  void after(Seconds delay, Event event);
+  void after(Seconds delay, Continuation event);
   /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has.
   void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
-                Event left);
+                Continuation left);
 
   /// What goes on beside the job. It keeps nothing alive: at the instant at which nothing else is
   /// left to happen (the job has ended, or it is in a deadlock) all of it is dropped, so that a
@@ -98,14 +98,14 @@ class SimEngine {
  private:
   struct Flow {
     simgrid::s4u::CommPtr comm;
-    Event left;
+    Continuation left;
     std::list<Flow>::iterator self;
   };
   /// Events of one date share a timer of SimGrid's where they are called for one after the other,
   /// as the messages of a step are.
   struct Instant {
     double date;  // on SimGrid's clock
-    std::vector<Event> events;
+    std::vector<Continuation> events;
   };
   class Pending;
 

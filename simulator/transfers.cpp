@@ -7,7 +7,7 @@
 namespace gradsync {
 
 void Transfers::start(const LinkLoads::Way& way, const std::pair<Host*, Host*>& ends, double bytes,
-                      Seconds latency, Event arrived) {
+                      Seconds latency, Continuation arrived) {
   Flow& flow = new_flow();
   flow.way = &way;
   flow.ends = ends;
@@ -86,7 +86,7 @@ void Transfers::left(Flow& flow, bool solved) {
       engine_->after(flow.latency, std::move(flow.arrived));
     } else {
       // What it starts may need a place among the flows.
-      const Event arrived = std::move(flow.arrived);
+      const Continuation arrived = std::move(flow.arrived);
       arrived();
     }
   }

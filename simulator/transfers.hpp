@@ -31,7 +31,7 @@ class Transfers {
   /// Starts a flow of `bytes` > 0 on a way that is open, and calls `arrived` a `latency` after its
   /// last byte has left. `way` has to outlive it.
   void start(const LinkLoads::Way& way, const std::pair<Host*, Host*>& ends, double bytes,
-             Seconds latency, Event arrived);
+             Seconds latency, Continuation arrived);
 
   /// Flows that were SimGrid's, from the beginning or at the end.
   std::int64_t solved() const noexcept { return solved_; }
@@ -44,7 +44,7 @@ class Transfers {
     double bytes_per_second = 0;  ///< alone
     Seconds begin{0}, end{0};     ///< alone
     Seconds latency{0};
-    Event arrived;
+    Continuation arrived;
     int calls = 0;  ///< of `left` that are to come: one that was handed over has two
     bool is_solved = false;
     bool is_over = false;  ///< its links are free again
