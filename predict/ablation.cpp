@@ -14,14 +14,19 @@ ScenarioOverride assignment(const std::string& path, const Json& value) {
   return {path, value.dump(), "ablate's " + path + "=" + value.dump()};
 }
 
-/// One for each entry of the list at `pointer`, which takes that entry out.
+/// One for each entry of the list at `pointer`, which takes that entry out, or, where it is to keep
+/// its place, puts `neutral` over it.
 void add_entries(std::vector<Ablation>& all, const Json& scenario, const std::string& pointer,
-                 const std::string& path) {
+                 const std::string& path, const Json& neutral = {}) {
   const Json& list = scenario.at(Json::json_pointer(pointer));
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Json others = list;
-    others.erase(i);
-    all.push_back({fmt::format("{}/{}", pointer, i), list[i].dump(), {assignment(path, others)}});
+    Json changed = list;
+    if (neutral.is_null()) {
+      changed.erase(i);
+    } else {
+      changed[i].update(neutral);
+    }
+    all.push_back({fmt::format("{}/{}", pointer, i), list[i].dump(), {assignment(path, changed)}});
   }
 }
 
@@ -42,12 +47,12 @@ std::string ms(double seconds) {
 }
 
 std::string times(const PointResult& point) {
-  if (!completed(point)) return fmt::format("{:>33}", point.outcome);
-  return fmt::format("{:>11}{:>11}{:>11}", ms(mean_step(point)), ms(point.step_p50),
+  if (!completed(point)) return fmt::format("{:>35}", point.outcome);
+  return fmt::format("{:>13}{:>11}{:>11}", ms(point.period), ms(point.step_p50),
                      ms(point.step_p95));
 }
 
-const char* const kAll = "all of these";
+const std::string kAll = "all of these";
 
 std::string line(const AblationAnswer& answer, const AblationAnswer::Row& row, std::size_t width) {
   const bool comparable = completed(answer.as_is) && completed(row.result);
@@ -68,9 +73,13 @@ std::vector<Ablation> ablations(const Scenario& scenario) {
   add_number(all, resolved, "spread", 0);
   add_number(all, resolved, "jitter", 0);
   add_number(all, resolved, "while_communicating", 1);
-  for (const char* list : {"slow_ranks", "late_ranks", "loader_stalls", "links", "traffic"}) {
-    add_entries(all, resolved, std::string("/imperfections/") + list,
-                std::string("imperfections.") + list);
+  const std::pair<std::string, Json> lists[] = {{"slow_ranks", {}},
+                                                {"late_ranks", {}},
+                                                {"loader_stalls", {{"probability", 0}}},
+                                                {"links", {}},
+                                                {"traffic", {{"flows", 0}}}};
+  for (const auto& [list, neutral] : lists) {
+    add_entries(all, resolved, "/imperfections/" + list, "imperfections." + list, neutral);
   }
   add_entries(all, resolved, "/faults", "faults");
   if (all.size() > 1) {
@@ -82,14 +91,10 @@ std::vector<Ablation> ablations(const Scenario& scenario) {
   return all;
 }
 
-double mean_step(const PointResult& point) {
-  return point.data + point.forward + point.backward + point.exposed + point.optimizer;
-}
-
 double cost(const AblationAnswer& answer, const AblationAnswer::Row& row) {
-  const double as_is = mean_step(answer.as_is);
+  const double as_is = answer.as_is.period;
   if (!completed(answer.as_is) || !completed(row.result) || as_is <= 0) return 0;
-  return 1 - mean_step(row.result) / as_is;
+  return 1 - row.result.period / as_is;
 }
 
 std::string describe(const AblationAnswer& answer) {
@@ -103,10 +108,19 @@ std::string describe(const AblationAnswer& answer) {
   const std::string as_is = "nothing: as it is";
   std::size_t width = as_is.size();
   for (const AblationAnswer::Row* row : rows) width = std::max(width, row->without.pointer.size());
-  std::string text = fmt::format("  {:<{}}{:>11}{:>11}{:>11}{:>9}\n", "without", width, "mean step",
-                                 "p50", "p95", "costs");
+  std::string text = fmt::format("  {:<{}}{:>13}{:>11}{:>11}{:>9}\n", "without", width,
+                                 "step to step", "p50", "p95", "costs");
   text += fmt::format("  {:<{}}{}\n", as_is, width, times(answer.as_is));
   for (const AblationAnswer::Row* row : rows) text += line(answer, *row, width);
+  const auto explain = [&](const std::string& which, const PointResult& point) {
+    if (!completed(point) && !point.error.empty()) {
+      text += fmt::format("{}: {}\n", which, point.error);
+    }
+  };
+  explain("as it is", answer.as_is);
+  for (const AblationAnswer::Row* row : rows) {
+    explain("without " + (is_all(row) ? kAll : row->without.pointer), row->result);
+  }
   if (rows.size() > 1 && completed(answer.as_is)) {
     text +=
         "What each costs where all the others are there; together they cost what the last line "

@@ -20,8 +20,9 @@ struct Ablation {
 /// Each imperfection and each fault of a scenario by itself, in the order of its resolved form;
 /// last, where there are several, all of them together. Empty where nothing is wrong.
 ///
-/// What an entry draws at random (a rank's factor, the ends of a flow of traffic) depends on its
-/// place among its like: without the first of two flows the second draws what the first had drawn.
+/// What stalls and flows of traffic draw at random depends on their place among their like. They
+/// stay where they are, as stalls that never come and as no flows, so that the others draw the
+/// same.
 std::vector<Ablation> ablations(const Scenario& scenario);
 
 struct AblationAnswer {
@@ -33,10 +34,8 @@ struct AblationAnswer {
   std::vector<Row> rows;  ///< as `ablations` gave them
 };
 
-/// The mean of a steady step, in seconds: over steps and ranks, with what a rank waits for others.
-double mean_step(const PointResult& point);
-/// What part of the steps' mean length a row's entries cost: 0.12 is 12% of a step as it is. 0
-/// where one of the two runs did not complete.
+/// What part of the time from step to step (PointResult::period) a row's entries cost: 0.12 is 12%
+/// of it as it is. 0 where one of the two runs did not complete.
 double cost(const AblationAnswer& answer, const AblationAnswer::Row& row);
 
 /// The answer for a person, most costly first; and for a program.

@@ -25,7 +25,13 @@ void for_each_steady_step(const RunOutcome& outcome, const RunResult& result, Vi
 void summarize_steps(PointResult& point, const RunOutcome& outcome, const RunResult& result) {
   std::map<std::int64_t, double> slowest;
   double count = 0;
+  const StepRecord* last = nullptr;  // of the same rank
   for_each_steady_step(outcome, result, [&](const StepRecord& step) {
+    if (last != nullptr && step.step > last->step) {
+      point.period += (step.begin - last->optimizer_end).count();
+    }
+    last = &step;
+    point.period += (step.optimizer_end - step.begin).count();
     double& longest = slowest[step.step];
     longest = std::max(longest, (step.optimizer_end - step.begin).count());
     point.data += (step.data_end - step.begin).count();
@@ -38,7 +44,7 @@ void summarize_steps(PointResult& point, const RunOutcome& outcome, const RunRes
   });
   if (count == 0) return;
   for (double* part : {&point.data, &point.forward, &point.backward, &point.exposed,
-                       &point.optimizer, &point.communication}) {
+                       &point.optimizer, &point.communication, &point.period}) {
     *part /= count;
   }
   std::vector<double> steps;
@@ -78,6 +84,7 @@ nlohmann::ordered_json to_json(const PointResult& point) {
           {"world_size", point.world_size},
           {"steps", point.steps},
           {"step_seconds", {{"p50", point.step_p50}, {"p95", point.step_p95}}},
+          {"period_seconds", point.period},
           {"split",
            {{"data", point.data},
             {"forward", point.forward},
@@ -98,6 +105,7 @@ PointResult point_result_from_json(const nlohmann::ordered_json& json) {
   point.steps = json.at("steps");
   point.step_p50 = json.at("step_seconds").at("p50");
   point.step_p95 = json.at("step_seconds").at("p95");
+  point.period = json.at("period_seconds");
   const auto& split = json.at("split");
   point.data = split.at("data");
   point.forward = split.at("forward");

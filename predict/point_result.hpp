@@ -21,6 +21,9 @@ struct PointResult {
   std::int64_t steps = 0;  ///< steady ones
   double step_p50 = 0;     ///< of a step, which lasts as long as on its slowest rank
   double step_p95 = 0;
+  /// From the begin of a step to that of the next, mean over steps and ranks: with what lies
+  /// between steps, such as a checkpoint. Of the last step its own length.
+  double period = 0;
   /// Where the time of a rank's step goes, mean over steps and ranks. The five add up to its step.
   double data = 0;
   double forward = 0;

@@ -83,6 +83,13 @@ void check_cluster(const ClusterSpec& cluster, int ranks) {
                    {cluster.dragonfly_groups, cluster.dragonfly_chassis, cluster.dragonfly_routers,
                     cluster.dragonfly_nodes},
                    nodes);
+      // SimGrid's way to group g starts at router g of a chassis, whether there is one or not.
+      if (cluster.dragonfly_routers < cluster.dragonfly_groups) {
+        refuse("/cluster/dragonfly/routers",
+               fmt::format("at least as many as there are groups, {}", cluster.dragonfly_groups),
+               fmt::format("{}", cluster.dragonfly_routers),
+               "router g of a chassis leads to group g");
+      }
       break;
   }
 }

@@ -31,6 +31,7 @@ void RankNetwork::start(int from, int to, double bytes, Seconds latency, Continu
     arrived = {[this, sent, latency, event = std::move(arrived)] {
       after(std::max(Seconds{0}, sent - now()) + latency, event);
     }};
+    arrived.unless = &closed_;
     latency = Seconds{0};
   }
   transfers_->start(links, platform_->ends(job_rank(from), job_rank(to)), bytes, latency,

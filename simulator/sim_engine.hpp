@@ -20,8 +20,9 @@ struct Continuation {
   std::shared_ptr<const void> keeps = {};  ///< alive until it has been called
   const bool* unless = nullptr;            ///< it is not called once this is true
 
+  bool is_wanted() const { return unless == nullptr || !*unless; }
   void operator()() const {
-    if (unless == nullptr || !*unless) run();
+    if (is_wanted()) run();
   }
 };
 

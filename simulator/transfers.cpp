@@ -68,13 +68,13 @@ void Transfers::solve(Flow& flow, double bytes) {
 void Transfers::hand_over(Flow& flow) {
   for (const LinkLoads::Number link : *flow.way) uses_[link].alone = nullptr;
   const double rest = flow.bytes - flow.bytes_per_second * (engine_->now() - flow.begin).count();
-  // Events of one instant have no order: it may be over, and only not have been told so yet.
-  if (engine_->now() >= flow.end) {
+  // Events of one instant have no order: it may be over, and only not have been told so yet. Or its
+  // end, by other sums, is a last digit away. SimGrid counts whole bytes; rounded up, a rest that
+  // is whole but for its last digit would be a byte more on one run and not on the next.
+  if (engine_->now() >= flow.end || rest < 0.5) {
     leave(flow);
   } else {
-    // SimGrid counts whole bytes. Rounded up, a rest that is whole but for its last digit would be
-    // one byte more on one run and not on the next.
-    solve(flow, std::max(1.0, std::round(rest)));
+    solve(flow, std::round(rest));
   }
 }
 
@@ -82,7 +82,7 @@ void Transfers::left(Flow& flow, bool solved) {
   --flow.calls;
   if (solved == flow.is_solved) {
     leave(flow);
-    if (flow.latency > Seconds{0}) {
+    if (flow.latency > Seconds{0} && flow.arrived.is_wanted()) {
       engine_->after(flow.latency, std::move(flow.arrived));
     } else {
       // What it starts may need a place among the flows.

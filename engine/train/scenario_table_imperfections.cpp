@@ -105,7 +105,7 @@ Section traffic_section() {
       "Flows of other jobs between nodes, which share the cables with this one's. `sim` only, "
       "`message` or `flow`.",
       &Spec::traffic,
-      {field("flows", ITEM_MEMBER(traffic, flows), at_least(1), "How many of them."),
+      {field("flows", ITEM_MEMBER(traffic, flows), at_least(0), "How many of them."),
        field("from", ITEM_MEMBER(traffic, from), at_least(0),
              "Number of the node that sends; null: drawn for each flow."),
        field("to", ITEM_MEMBER(traffic, to), at_least(0),

@@ -183,3 +183,21 @@ TEST_CASE("link: a name that no link has is refused, with one that is like it") 
     CHECK_THAT(error.what(), contains("nic-1-0"));
   }
 }
+
+TEST_CASE("link: what a failed job still had under way on a lossy link is not waited for") {
+  // Rank 1 gives up waiting; rank 0 never leaves its clean-up, so the simulation lasts as long as
+  // anything is to come. 20% of lost packets leave some kilobytes a second.
+  const Scenario scenario = parse_scenario(
+      R"({"backend": "sim", "ranks": 2, "timeout": "200ms",
+          "model": {"kind": "replay", "profile": ")" GRADSYNC_SOURCE_DIR
+      R"(/scenarios/models/ten-tensors.json"},
+          "data": {"kind": "indices", "samples": 64}, "train": {"batch_size": 4},
+          "cluster": {"nodes": 2, "gpus_per_node": 1,
+                      "inter_node": {"bandwidth": "10Mbps", "latency": "30ms"}},
+          "faults": [{"kind": "link", "node": 1, "duration": "0s", "loss_percent": 20},
+                     {"kind": "stall", "ranks": [0], "at": "clean_up"}]})",
+      "test.json", "");
+  const RunOutcome outcome = run_simulated(scenario);
+  CHECK(outcome.reports[1].state != RankState::kFinished);
+  CHECK(outcome.simulated->count() < 3);
+}

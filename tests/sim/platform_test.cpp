@@ -241,6 +241,15 @@ TEST_CASE("a cluster that the ranks do not fit on is refused by its pointer") {
   CHECK(pointer_of(tree, 8) == "/cluster/fat_tree/down");
   tree.fat_tree_up = {1};
   CHECK(pointer_of(tree, 8) == "/cluster/fat_tree");
+  ClusterSpec dragonfly = two_by_four();
+  dragonfly.topology = ClusterSpec::Topology::kDragonfly;
+  dragonfly.dragonfly_groups = 3;
+  dragonfly.dragonfly_chassis = 2;
+  dragonfly.dragonfly_routers = 2;  // none of which leads to the third group
+  dragonfly.dragonfly_nodes = 2;
+  CHECK(pointer_of(dragonfly, 8) == "/cluster/dragonfly/routers");
+  dragonfly.dragonfly_routers = 3;
+  CHECK(pointer_of(dragonfly, 8) == "accepted");
   ClusterSpec dead = two_by_four();
   dead.inter_node.bandwidth = {0};
   CHECK(pointer_of(dead, 8) == "/cluster/inter_node");

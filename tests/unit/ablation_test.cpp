@@ -30,6 +30,7 @@ PointResult completed(double exposed_seconds) {
   result.backward = 0.06;
   result.exposed = exposed_seconds;
   result.step_p50 = 0.09 + exposed_seconds;
+  result.period = result.step_p50;
   result.step_p95 = result.step_p50;
   return result;
 }
@@ -54,6 +55,21 @@ TEST_CASE("a scenario is run without each imperfection and fault, then without a
   CHECK(all[4].overrides.size() == 2);
 
   CHECK(ablations(Scenario()).empty());
+}
+
+TEST_CASE("what draws by its place in a list keeps it") {
+  Scenario scenario;
+  scenario.imperfections.loader_stalls = {{{}, 1, 0.5, Seconds(1)}, {{1}, 1, 0.1, Seconds(2)}};
+  scenario.imperfections.traffic.resize(2);
+  const std::vector<Ablation> all = ablations(scenario);
+  REQUIRE(all.size() == 5);
+  const auto stalls = nlohmann::json::parse(all[0].overrides.at(0).value);
+  REQUIRE(stalls.size() == 2);
+  CHECK(stalls.at(0).at("probability") == 0);
+  CHECK(stalls.at(1).at("probability") == 0.1);
+  const auto traffic = nlohmann::json::parse(all[3].overrides.at(0).value);
+  CHECK(traffic.at(0).at("flows") == 1);
+  CHECK(traffic.at(1).at("flows") == 0);
 }
 
 TEST_CASE("what an entry costs is a part of the step as it is, the most costly first") {

@@ -122,6 +122,15 @@ TEST_CASE("ablate says what each imperfection costs, and which fault a hang come
   CHECK(hang.json().at("rows").at(0).at("outcome") == "hang");
   CHECK(hang.json().at("rows").at(1).at("outcome") == "completed");  // without the stall
 
+  // A checkpoint lies between two steps, and in neither of them.
+  const CommandResult between = run_command(
+      {"ablate", shipped("determinism-replay.json"), "--backend", "sim", "--set",
+       R"(faults=[{"kind": "delay", "step": 1, "steps": 9, "at": "step_end", "duration": "100ms"}])",
+       "--out", directory.path() / "between", "--json"});
+  INFO(between.err);
+  REQUIRE(between.exit_status == 0);
+  CHECK(between.json().at("rows").at(0).at("cost") > 0.5);
+
   const CommandResult nothing =
       run_command({"ablate", shipped("quickstart.json"), "--out", directory.path() / "none"});
   CHECK(nothing.exit_status == 2);
