@@ -56,7 +56,7 @@ class MessageRing : public Collective {
   int next(int rank) const noexcept { return (rank + direction_ + ranks()) % ranks(); }
   int previous(int rank) const noexcept { return (rank - direction_ + ranks()) % ranks(); }
   bool may_send(int rank) const;
-  /// The flow whose first message that is.
+  /// All of the flow that began with message `first` is there.
   void arrive(int sender, int first);
   void receive(int rank);
   void advance(std::vector<int> senders);
