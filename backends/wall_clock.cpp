@@ -1,4 +1,4 @@
-#include "backends/wall_clock.hpp"
+#include "gradsync/backends/wall_clock.hpp"
 
 #include <thread>
 

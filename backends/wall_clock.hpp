@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "engine/core/clock.hpp"
+#include "gradsync/core/clock.hpp"
 
 namespace gradsync {
 

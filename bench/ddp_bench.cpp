@@ -8,7 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/given_model.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
 
 namespace {
 

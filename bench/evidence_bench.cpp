@@ -6,10 +6,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include "engine/ddp/loop_position.hpp"
-#include "engine/models/transformer.hpp"
-#include "engine/train/parameter_hash.hpp"
-#include "engine/train/report_keeper.hpp"
+#include "gradsync/autograd/parameter_hash.hpp"
+#include "gradsync/ddp/loop_position.hpp"
+#include "gradsync/models/transformer.hpp"
+#include "gradsync/testbed/record/report_keeper.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/autograd/graph.hpp"
-#include "engine/models/model.hpp"
+#include "gradsync/autograd/graph.hpp"
+#include "gradsync/models/model.hpp"
 
 namespace gradsync::bench {
 

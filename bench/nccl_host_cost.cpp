@@ -8,12 +8,12 @@
 
 #include <benchmark/benchmark.h>
 
-#include "backends/cuda/cuda_clock.hpp"
-#include "backends/nccl/nccl_process_group.hpp"
-#include "backends/store/tcp_store_server.hpp"
 #include "bench/given_model.hpp"
 #include "bench/null_gpu.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
+#include "gradsync/backends/cuda/cuda_clock.hpp"
+#include "gradsync/backends/nccl/nccl_process_group.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
 
 namespace {
 

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "backends/cuda/cuda_clock.hpp"
-#include "backends/nccl/nccl_process_group.hpp"
-#include "backends/store/tcp_store_server.hpp"
 #include "bench/null_gpu.hpp"
-#include "engine/train/rank_main.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/backends/cuda/cuda_clock.hpp"
+#include "gradsync/backends/nccl/nccl_process_group.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace {
 

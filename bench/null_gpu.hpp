@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "backends/cuda/cublas_api.hpp"
-#include "backends/cuda/cuda_api.hpp"
-#include "backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/cuda/cublas_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
 
 /// CUDA, cuBLAS and NCCL that count what they are asked for, and do nothing, at no cost: what a
 /// step then costs is the engine's own. The kernels' launches are counted by null_gpu.cpp.

@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "engine/comm/reduce_functions.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
 
 namespace {
 

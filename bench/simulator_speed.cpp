@@ -21,9 +21,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/comm/process_group.hpp"
-#include "simulator/simgrid_compat.hpp"
-#include "simulator/simulation.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/simulator/kernel/simgrid_compat.hpp"
+#include "gradsync/simulator/simulation.hpp"
 
 namespace {
 

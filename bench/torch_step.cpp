@@ -13,15 +13,15 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "backends/gloo/gloo_process_group.hpp"
-#include "backends/store/rank_environment.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "backends/wall_clock.hpp"
-#include "engine/data/data_loader.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
-#include "engine/models/transformer.hpp"
-#include "engine/optim/adamw.hpp"
-#include "engine/optim/clip_grad_norm.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/data/data_loader.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/models/transformer.hpp"
+#include "gradsync/optim/adamw.hpp"
+#include "gradsync/optim/clip_grad_norm.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 # gradsync_target(NAME): warnings, include root and sanitizers.
 function(gradsync_target name)
   target_compile_features(${name} PUBLIC cxx_std_20)
-  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
   # -ffp-contract=off: whether a*b+c is fused must not depend on the optimizer's mood; where PyTorch
   # fuses, the code calls std::fma.
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -31,6 +31,13 @@ function(gradsync_target name)
   endif()
 endfunction()
 
+# gradsync_program(NAME): the settings of a target that is not installed (the command, tests, benchmarks). It
+# may include its own headers by their path from the root: "tools/command/terminal.hpp".
+function(gradsync_program name)
+  gradsync_target(${name})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+endfunction()
+
 # gradsync_library(NAME SOURCES...): the static library gradsync_NAME, alias gradsync::NAME, of the
 # current folder. Its headers are entered as such, so that the target
 # all_verify_interface_header_sets compiles each of them alone (a test runs it).
@@ -38,9 +45,12 @@ function(gradsync_library name)
   add_library(gradsync_${name} STATIC ${ARGN})
   add_library(gradsync::${name} ALIAS gradsync_${name})
   gradsync_target(gradsync_${name})
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "*.hpp")
+  # include/gradsync/ holds symbolic links to the folders, so headers are spelled as they are once installed.
+  file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS "*.hpp")
+  list(TRANSFORM headers REPLACE "^engine/" "")
+  list(TRANSFORM headers PREPEND "${PROJECT_SOURCE_DIR}/include/gradsync/")
   target_sources(gradsync_${name} PUBLIC
-    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
 endfunction()
 
 # gradsync_simulating_program(NAME): an executable in which simulations run. SimGrid makes and frees

@@ -1,4 +1,4 @@
-#include "predict/ablation.hpp"
+#include "gradsync/predict/ablation.hpp"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/train/scenario.hpp"
-#include "predict/point_result.hpp"
+#include "gradsync/predict/point_result.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 

@@ -1,13 +1,13 @@
-#include "predict/accuracy.hpp"
+#include "gradsync/predict/accuracy.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
-#include "engine/train/files.hpp"
-#include "predict/bench_table.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/bench_table.hpp"
+#include "gradsync/testbed/record/files.hpp"
 
 namespace gradsync {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

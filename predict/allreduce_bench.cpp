@@ -1,4 +1,4 @@
-#include "predict/allreduce_bench.hpp"
+#include "gradsync/predict/allreduce_bench.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/element.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/element.hpp"
 
 namespace gradsync {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/tensor/dtype.hpp"
-#include "engine/train/rank_main.hpp"
-#include "predict/bench_table.hpp"
+#include "gradsync/predict/bench_table.hpp"
+#include "gradsync/tensor/dtype.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
 
 namespace gradsync {
 

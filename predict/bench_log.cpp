@@ -1,4 +1,4 @@
-#include "predict/bench_log.hpp"
+#include "gradsync/predict/bench_log.hpp"
 
 #include <algorithm>
 #include <regex>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "predict/bench_table.hpp"
+#include "gradsync/predict/bench_table.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "predict/bottleneck.hpp"
+#include "gradsync/predict/bottleneck.hpp"
 
 #include <algorithm>
 

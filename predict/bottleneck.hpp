@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/train/scenario.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 

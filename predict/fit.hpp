@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/units.hpp"
-#include "predict/bench_table.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/predict/bench_table.hpp"
 
 namespace gradsync {
 

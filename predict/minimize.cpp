@@ -1,4 +1,4 @@
-#include "predict/minimize.hpp"
+#include "gradsync/predict/minimize.hpp"
 
 #include <cmath>
 

@@ -1,12 +1,12 @@
-#include "predict/point_result.hpp"
+#include "gradsync/predict/point_result.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/train/statistics.hpp"
-#include "predict/bottleneck.hpp"
+#include "gradsync/predict/bottleneck.hpp"
+#include "gradsync/testbed/record/statistics.hpp"
 
 namespace gradsync {
 namespace {

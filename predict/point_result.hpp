@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/train/run_result.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 

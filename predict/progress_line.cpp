@@ -1,4 +1,4 @@
-#include "predict/progress_line.hpp"
+#include "gradsync/predict/progress_line.hpp"
 
 #include <ostream>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <functional>
 #include <iosfwd>
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "predict/ring_cluster.hpp"
+#include "gradsync/predict/ring_cluster.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

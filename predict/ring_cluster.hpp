@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/train/scenario.hpp"
-#include "predict/fit.hpp"
+#include "gradsync/predict/fit.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 

@@ -1,11 +1,11 @@
-#include "predict/sweep.hpp"
+#include "gradsync/predict/sweep.hpp"
 
 #include <set>
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

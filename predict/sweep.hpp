@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/scenario.hpp"
-#include "predict/point_result.hpp"
+#include "gradsync/predict/point_result.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 

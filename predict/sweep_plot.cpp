@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "predict/sweep.hpp"
+#include "gradsync/predict/sweep.hpp"
 
 namespace gradsync {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "predict/sweep.hpp"
+#include "gradsync/predict/sweep.hpp"
 
 namespace gradsync {
 namespace {

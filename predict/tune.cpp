@@ -1,4 +1,4 @@
-#include "predict/tune.hpp"
+#include "gradsync/predict/tune.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

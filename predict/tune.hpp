@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "predict/point_result.hpp"
+#include "gradsync/predict/point_result.hpp"
 
 namespace gradsync {
 

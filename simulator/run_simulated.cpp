@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include "engine/comm/comm_error.hpp"
-#include "engine/core/rank_list.hpp"
-#include "engine/faults/rank_imperfections.hpp"
-#include "engine/faults/rendezvous_fault.hpp"
-#include "engine/tensor/device.hpp"
-#include "engine/train/factories.hpp"
-#include "simulator/simulation.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/core/rank_list.hpp"
+#include "gradsync/simulator/simulation.hpp"
+#include "gradsync/tensor/device.hpp"
+#include "gradsync/testbed/faults/rank_imperfections.hpp"
+#include "gradsync/testbed/faults/rendezvous_fault.hpp"
+#include "gradsync/testbed/loop/factories.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "simulator/simulation.hpp"
+#include "gradsync/simulator/simulation.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "engine/comm/comm_error.hpp"
-#include "simulator/collective_factory.hpp"
-#include "simulator/links.hpp"
-#include "simulator/network_imperfections.hpp"
-#include "simulator/platform.hpp"
-#include "simulator/sim_clock.hpp"
-#include "simulator/sim_engine.hpp"
-#include "simulator/sim_group.hpp"
-#include "simulator/sim_process_group.hpp"
-#include "simulator/world_faults.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/simulator/collective/collective_factory.hpp"
+#include "gradsync/simulator/collective/sim_group.hpp"
+#include "gradsync/simulator/collective/sim_process_group.hpp"
+#include "gradsync/simulator/kernel/sim_clock.hpp"
+#include "gradsync/simulator/kernel/sim_engine.hpp"
+#include "gradsync/simulator/platform/links.hpp"
+#include "gradsync/simulator/platform/platform.hpp"
+#include "gradsync/simulator/world/network_imperfections.hpp"
+#include "gradsync/simulator/world/world_faults.hpp"
 
 namespace gradsync {
 namespace {

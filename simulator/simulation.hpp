@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/rank_main.hpp"
-#include "engine/train/run_result.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 

@@ -1,10 +1,10 @@
-#include "backends/cuda/caching_pool.hpp"
+#include "gradsync/backends/cuda/caching_pool.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

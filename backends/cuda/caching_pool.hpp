@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

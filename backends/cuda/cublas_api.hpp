@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 struct CUstream_st;
 struct CUevent_st;

@@ -1,9 +1,9 @@
-#include "backends/cuda/cuda_clock.hpp"
+#include "gradsync/backends/cuda/cuda_clock.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cuda/cuda_kernels.hpp"
+#include "gradsync/backends/cuda/cuda_kernels.hpp"
 
 namespace gradsync {
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cuda/cuda_device.hpp"
-#include "backends/wall_clock.hpp"
+#include "gradsync/backends/cuda/cuda_device.hpp"
+#include "gradsync/backends/wall_clock.hpp"
 
 namespace gradsync {
 

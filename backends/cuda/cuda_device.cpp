@@ -1,4 +1,4 @@
-#include "backends/cuda/cuda_device.hpp"
+#include "gradsync/backends/cuda/cuda_device.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "backends/cuda/cuda_kernels.hpp"
-#include "backends/cuda/cuda_network.hpp"
-#include "engine/core/error.hpp"
-#include "engine/tensor/element.hpp"
-#include "engine/tensor/host_read.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/backends/cuda/cuda_kernels.hpp"
+#include "gradsync/backends/cuda/cuda_network.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/element.hpp"
+#include "gradsync/tensor/host_read.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 namespace {

@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "backends/cuda/caching_pool.hpp"
-#include "backends/cuda/cublas_api.hpp"
-#include "backends/cuda/cuda_api.hpp"
-#include "backends/cuda/cuda_events.hpp"
-#include "backends/cuda/pinned_buffers.hpp"
-#include "engine/tensor/device.hpp"
+#include "gradsync/backends/cuda/caching_pool.hpp"
+#include "gradsync/backends/cuda/cublas_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/backends/cuda/cuda_events.hpp"
+#include "gradsync/backends/cuda/pinned_buffers.hpp"
+#include "gradsync/tensor/device.hpp"
 
 namespace gradsync {
 

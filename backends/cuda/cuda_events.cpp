@@ -1,9 +1,9 @@
-#include "backends/cuda/cuda_events.hpp"
+#include "gradsync/backends/cuda/cuda_events.hpp"
 
 #include <algorithm>
 #include <thread>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

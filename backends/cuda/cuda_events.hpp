@@ -4,8 +4,8 @@
 #include <mutex>
 #include <vector>
 
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/core/clock.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/core/clock.hpp"
 
 namespace gradsync {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/tensor/device.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/tensor/device.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 /// Launches of the element-wise and optimizer kernels (kernels/*.cu), asynchronous, in stream
 /// order. Pointers are to device memory, of `count` contiguous elements; a tensor without elements

@@ -1,13 +1,13 @@
-#include "backends/cuda/cuda_network.hpp"
+#include "gradsync/backends/cuda/cuda_network.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "backends/cuda/cuda_device.hpp"
-#include "backends/cuda/cuda_network_kernels.hpp"
-#include "engine/core/error.hpp"
-#include "engine/tensor/in_float32.hpp"
+#include "gradsync/backends/cuda/cuda_device.hpp"
+#include "gradsync/backends/cuda/cuda_network_kernels.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/in_float32.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "backends/cuda/cublas_api.hpp"
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/tensor/kernels.hpp"
+#include "gradsync/backends/cuda/cublas_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/tensor/kernels.hpp"
 
 namespace gradsync {
 

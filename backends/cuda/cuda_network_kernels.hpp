@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 /// Launches of the kernels of a network (kernels/network.cu): what the CPU's
 /// engine/tensor/cpu_network_kernels.hpp is to the CPU, for float32 and float64, over `rows` rows

@@ -1,10 +1,10 @@
-#include "backends/cuda/pinned_buffers.hpp"
+#include "gradsync/backends/cuda/pinned_buffers.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

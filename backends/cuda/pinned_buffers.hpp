@@ -3,7 +3,7 @@
 #include <deque>
 #include <memory>
 
-#include "backends/cuda/cuda_events.hpp"
+#include "gradsync/backends/cuda/cuda_events.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/gloo/abortable_buffers.hpp"
+#include "gradsync/backends/gloo/abortable_buffers.hpp"
 
 #include <algorithm>
 

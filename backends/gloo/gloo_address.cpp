@@ -1,4 +1,4 @@
-#include "backends/gloo/gloo_address.hpp"
+#include "gradsync/backends/gloo/gloo_address.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

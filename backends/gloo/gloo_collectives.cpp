@@ -1,12 +1,12 @@
-#include "backends/gloo/gloo_collectives.hpp"
+#include "gradsync/backends/gloo/gloo_collectives.hpp"
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 
-#include "engine/comm/reduce_functions.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <gloo/context.h>
 
-#include "engine/comm/flight_recorder.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

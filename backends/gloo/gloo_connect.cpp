@@ -1,4 +1,4 @@
-#include "backends/gloo/gloo_connect.hpp"
+#include "gradsync/backends/gloo/gloo_connect.hpp"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -16,9 +16,9 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include "backends/gloo/gloo_address.hpp"
-#include "engine/comm/comm_error.hpp"
-#include "engine/core/rank_list.hpp"
+#include "gradsync/backends/gloo/gloo_address.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/core/rank_list.hpp"
 
 namespace gradsync {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <gloo/context.h>
 
-#include "backends/store/rank_environment.hpp"
-#include "backends/store/store.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/store.hpp"
 
 namespace gradsync {
 

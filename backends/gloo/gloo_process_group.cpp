@@ -1,4 +1,4 @@
-#include "backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,14 +13,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "backends/gloo/abortable_buffers.hpp"
-#include "backends/gloo/gloo_collectives.hpp"
-#include "backends/gloo/gloo_connect.hpp"
-#include "backends/gloo/gloo_work.hpp"
-#include "backends/gloo/signature_exchange.hpp"
-#include "backends/store/end_watcher.hpp"
-#include "backends/store/stable_hash.hpp"
-#include "engine/comm/signature.hpp"
+#include "gradsync/backends/gloo/abortable_buffers.hpp"
+#include "gradsync/backends/gloo/gloo_collectives.hpp"
+#include "gradsync/backends/gloo/gloo_connect.hpp"
+#include "gradsync/backends/gloo/gloo_work.hpp"
+#include "gradsync/backends/gloo/signature_exchange.hpp"
+#include "gradsync/backends/store/end_watcher.hpp"
+#include "gradsync/backends/store/stable_hash.hpp"
+#include "gradsync/comm/signature.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "backends/store/rendezvous.hpp"
-#include "engine/comm/process_group.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/comm/process_group.hpp"
 
 namespace gradsync {
 

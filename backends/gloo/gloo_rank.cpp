@@ -1,11 +1,11 @@
-#include "backends/gloo/gloo_rank.hpp"
+#include "gradsync/backends/gloo/gloo_rank.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "backends/gloo/gloo_process_group.hpp"
-#include "backends/wall_clock.hpp"
-#include "engine/faults/rendezvous_fault.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/testbed/faults/rendezvous_fault.hpp"
 
 namespace gradsync {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/rank/rank_process.hpp"
+#include "gradsync/backends/rank/rank_process.hpp"
 
 namespace gradsync {
 

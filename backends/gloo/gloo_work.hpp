@@ -8,8 +8,8 @@
 
 #include <gloo/context.h>
 
-#include "engine/comm/comm_error.hpp"
-#include "engine/comm/work.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/comm/work.hpp"
 
 namespace gradsync {
 

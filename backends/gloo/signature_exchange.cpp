@@ -1,11 +1,11 @@
-#include "backends/gloo/signature_exchange.hpp"
+#include "gradsync/backends/gloo/signature_exchange.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include "backends/store/stable_hash.hpp"
+#include "gradsync/backends/store/stable_hash.hpp"
 
 namespace gradsync {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/gloo/abortable_buffers.hpp"
+#include "gradsync/backends/gloo/abortable_buffers.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/launch/child_process.hpp"
+#include "gradsync/backends/launch/child_process.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/launch/orphan_guard.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/launch/orphan_guard.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,6 +1,6 @@
-#include "backends/launch/launch_environment.hpp"
+#include "gradsync/backends/launch/launch_environment.hpp"
 
-#include "backends/launch/child_process.hpp"
+#include "gradsync/backends/launch/child_process.hpp"
 
 namespace gradsync {
 

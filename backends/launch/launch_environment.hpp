@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "backends/launch/launcher.hpp"
+#include "gradsync/backends/launch/launcher.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/launch/launcher.hpp"
+#include "gradsync/backends/launch/launcher.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@
 #include <fmt/format.h>
 #include <asio.hpp>
 
-#include "backends/launch/child_process.hpp"
-#include "backends/launch/launch_environment.hpp"
-#include "backends/launch/line_splitter.hpp"
-#include "backends/launch/orphan_guard.hpp"
-#include "backends/store/failure.hpp"
-#include "backends/store/rendezvous.hpp"
+#include "gradsync/backends/launch/child_process.hpp"
+#include "gradsync/backends/launch/launch_environment.hpp"
+#include "gradsync/backends/launch/line_splitter.hpp"
+#include "gradsync/backends/launch/orphan_guard.hpp"
+#include "gradsync/backends/store/failure.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
 
 namespace gradsync {
 namespace {

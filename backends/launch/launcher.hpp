@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/launch/line_splitter.hpp"
+#include "gradsync/backends/launch/line_splitter.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/launch/orphan_guard.hpp"
+#include "gradsync/backends/launch/orphan_guard.hpp"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/comm/flight_recorder.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
 
 struct ncclComm;
 

@@ -1,4 +1,4 @@
-#include "backends/nccl/nccl_communicator.hpp"
+#include "gradsync/backends/nccl/nccl_communicator.hpp"
 
 #include <chrono>
 #include <thread>

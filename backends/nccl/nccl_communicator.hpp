@@ -4,8 +4,8 @@
 #include <mutex>
 #include <string>
 
-#include "backends/nccl/nccl_api.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/nccl/nccl_job.hpp"
+#include "gradsync/backends/nccl/nccl_job.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <optional>
 
-#include "backends/nccl/nccl_work.hpp"
-#include "backends/store/end_watcher.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "engine/comm/flight_recorder.hpp"
+#include "gradsync/backends/nccl/nccl_work.hpp"
+#include "gradsync/backends/store/end_watcher.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/nccl/nccl_process_group.hpp"
+#include "gradsync/backends/nccl/nccl_process_group.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "backends/nccl/nccl_communicator.hpp"
-#include "backends/nccl/nccl_job.hpp"
-#include "backends/nccl/nccl_rendezvous.hpp"
-#include "backends/nccl/nccl_work.hpp"
-#include "backends/nccl/signature_comparison.hpp"
+#include "gradsync/backends/nccl/nccl_communicator.hpp"
+#include "gradsync/backends/nccl/nccl_job.hpp"
+#include "gradsync/backends/nccl/nccl_rendezvous.hpp"
+#include "gradsync/backends/nccl/nccl_work.hpp"
+#include "gradsync/backends/nccl/signature_comparison.hpp"
 
 namespace gradsync {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/cuda_device.hpp"
-#include "backends/nccl/nccl_api.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "engine/comm/process_group.hpp"
+#include "gradsync/backends/cuda/cuda_device.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/comm/process_group.hpp"
 
 namespace gradsync {
 

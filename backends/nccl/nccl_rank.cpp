@@ -1,9 +1,9 @@
-#include "backends/nccl/nccl_rank.hpp"
+#include "gradsync/backends/nccl/nccl_rank.hpp"
 
 #include <fmt/format.h>
 
-#include "backends/cuda/cuda_clock.hpp"
-#include "backends/nccl/nccl_process_group.hpp"
+#include "gradsync/backends/cuda/cuda_clock.hpp"
+#include "gradsync/backends/nccl/nccl_process_group.hpp"
 
 namespace gradsync {
 

@@ -3,9 +3,9 @@
 #include <functional>
 #include <memory>
 
-#include "backends/cuda/cublas_api.hpp"
-#include "backends/nccl/nccl_api.hpp"
-#include "backends/rank/rank_process.hpp"
+#include "gradsync/backends/cuda/cublas_api.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/rank/rank_process.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/nccl/nccl_rendezvous.hpp"
+#include "gradsync/backends/nccl/nccl_rendezvous.hpp"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "backends/nccl/nccl_api.hpp"
-#include "backends/store/rendezvous.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
 
 namespace gradsync {
 

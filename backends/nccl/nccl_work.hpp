@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/cuda_device.hpp"
-#include "backends/store/failure.hpp"
-#include "engine/comm/work.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/backends/cuda/cuda_device.hpp"
+#include "gradsync/backends/store/failure.hpp"
+#include "gradsync/comm/work.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

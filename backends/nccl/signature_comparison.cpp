@@ -1,6 +1,6 @@
-#include "backends/nccl/signature_comparison.hpp"
+#include "gradsync/backends/nccl/signature_comparison.hpp"
 
-#include "engine/comm/signature.hpp"
+#include "gradsync/comm/signature.hpp"
 
 namespace gradsync {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "backends/store/store.hpp"
-#include "engine/comm/flight_recorder.hpp"
+#include "gradsync/backends/store/store.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/rank/rank_process.hpp"
+#include "gradsync/backends/rank/rank_process.hpp"
 
 #include <sys/resource.h>
 
@@ -12,11 +12,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backends/store/dump_service.hpp"
-#include "backends/store/rank_reports.hpp"
-#include "backends/wall_clock.hpp"
-#include "engine/comm/comm_error.hpp"
-#include "engine/faults/rendezvous_fault.hpp"
+#include "gradsync/backends/store/dump_service.hpp"
+#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/testbed/faults/rendezvous_fault.hpp"
 
 namespace gradsync {
 namespace {

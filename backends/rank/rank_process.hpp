@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/rank/termination_watch.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "engine/train/rank_main.hpp"
+#include "gradsync/backends/rank/termination_watch.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
 
 namespace gradsync {
 

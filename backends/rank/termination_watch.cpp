@@ -1,4 +1,4 @@
-#include "backends/rank/termination_watch.hpp"
+#include "gradsync/backends/rank/termination_watch.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,4 @@
-#include "backends/store/dump_service.hpp"
+#include "gradsync/backends/store/dump_service.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "backends/store/rank_reports.hpp"
-#include "engine/train/rank_report_json.hpp"
+#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/testbed/record/rank_report_json.hpp"
 
 namespace gradsync {
 namespace {

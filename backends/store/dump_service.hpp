@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "backends/store/rank_environment.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "engine/train/rank_report.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/testbed/record/rank_report.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/store/end_watcher.hpp"
+#include "gradsync/backends/store/end_watcher.hpp"
 
 #include <fmt/format.h>
 

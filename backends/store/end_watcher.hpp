@@ -6,8 +6,8 @@
 #include <optional>
 #include <thread>
 
-#include "backends/store/failure.hpp"
-#include "backends/store/rendezvous.hpp"
+#include "gradsync/backends/store/failure.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/store/failure.hpp"
+#include "gradsync/backends/store/failure.hpp"
 
 #include <chrono>
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/store/store.hpp"
-#include "engine/comm/comm_error.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/store/store.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
 
 #include <charconv>
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/store/stable_hash.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/store/stable_hash.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,4 +1,4 @@
-#include "backends/store/rank_reports.hpp"
+#include "gradsync/backends/store/rank_reports.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/train/rank_report_json.hpp"
+#include "gradsync/testbed/record/rank_report_json.hpp"
 
 namespace gradsync {
 namespace {

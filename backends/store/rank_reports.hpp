@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/store/store.hpp"
-#include "engine/train/rank_report.hpp"
+#include "gradsync/backends/store/store.hpp"
+#include "gradsync/testbed/record/rank_report.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "backends/store/rendezvous.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
 
 #include <unistd.h>
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "backends/store/rank_environment.hpp"
-#include "backends/store/store.hpp"
-#include "backends/store/tcp_store.hpp"
-#include "backends/store/tcp_store_server.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/store.hpp"
+#include "gradsync/backends/store/tcp_store.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
 
 namespace gradsync {
 

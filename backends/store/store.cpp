@@ -1,4 +1,4 @@
-#include "backends/store/store.hpp"
+#include "gradsync/backends/store/store.hpp"
 
 #include <algorithm>
 #include <charconv>

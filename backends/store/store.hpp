@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/core/units.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

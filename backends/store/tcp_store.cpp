@@ -1,4 +1,4 @@
-#include "backends/store/tcp_store.hpp"
+#include "gradsync/backends/store/tcp_store.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <asio.hpp>
 
-#include "backends/store/store_protocol.hpp"
+#include "gradsync/backends/store/store_protocol.hpp"
 
 namespace gradsync {
 namespace {

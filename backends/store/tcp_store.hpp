@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/store/store.hpp"
+#include "gradsync/backends/store/store.hpp"
 
 namespace gradsync {
 

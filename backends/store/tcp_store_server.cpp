@@ -1,4 +1,4 @@
-#include "backends/store/tcp_store_server.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 #include <fmt/format.h>
 #include <asio.hpp>
 
-#include "backends/store/store_protocol.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/store/store_protocol.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

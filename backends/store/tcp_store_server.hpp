@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

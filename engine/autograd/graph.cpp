@@ -1,10 +1,10 @@
-#include "engine/autograd/graph.hpp"
+#include "gradsync/autograd/graph.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/autograd/parameter.hpp"
-#include "engine/core/call_site.hpp"
-#include "engine/core/clock.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/autograd/parameter.hpp"
+#include "gradsync/core/call_site.hpp"
+#include "gradsync/core/clock.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

@@ -1,6 +1,6 @@
-#include "engine/autograd/operation.hpp"
+#include "gradsync/autograd/operation.hpp"
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

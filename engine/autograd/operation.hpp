@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/autograd/graph.hpp"
-#include "engine/tensor/kernels.hpp"
+#include "gradsync/autograd/graph.hpp"
+#include "gradsync/tensor/kernels.hpp"
 
 namespace gradsync {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/autograd/graph.hpp"
+#include "gradsync/autograd/graph.hpp"
 
 /// Operations on variables. Each computes its result with the kernels of the device that its inputs
 /// live on, enters itself on the graph, and charges its matrix products to the graph's clock: 2 m n

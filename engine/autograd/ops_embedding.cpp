@@ -1,5 +1,5 @@
-#include "engine/autograd/operation.hpp"
-#include "engine/autograd/ops.hpp"
+#include "gradsync/autograd/operation.hpp"
+#include "gradsync/autograd/ops.hpp"
 
 namespace gradsync::ops {
 namespace {

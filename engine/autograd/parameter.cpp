@@ -1,8 +1,8 @@
-#include "engine/autograd/parameter.hpp"
+#include "gradsync/autograd/parameter.hpp"
 
 #include <utility>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

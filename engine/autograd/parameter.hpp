@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

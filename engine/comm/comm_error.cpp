@@ -1,4 +1,4 @@
-#include "engine/comm/comm_error.hpp"
+#include "gradsync/comm/comm_error.hpp"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/comm/flight_recorder.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

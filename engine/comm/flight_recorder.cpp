@@ -1,4 +1,4 @@
-#include "engine/comm/flight_recorder.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
 
 #include <algorithm>
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/label.hpp"
-#include "engine/core/units.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/comm/label.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

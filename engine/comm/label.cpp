@@ -1,4 +1,4 @@
-#include "engine/comm/label.hpp"
+#include "gradsync/comm/label.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
-#include "engine/comm/process_group.hpp"
+#include "gradsync/comm/process_group.hpp"
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/flight_recorder.hpp"
-#include "engine/comm/work.hpp"
-#include "engine/core/clock.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/comm/work.hpp"
+#include "gradsync/core/clock.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

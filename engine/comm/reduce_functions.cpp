@@ -1,10 +1,10 @@
-#include "engine/comm/reduce_functions.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
 
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/core/error.hpp"
-#include "engine/core/float16.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/float16.hpp"
 
 namespace gradsync {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "engine/comm/flight_recorder.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

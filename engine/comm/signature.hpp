@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/comm/flight_recorder.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
 
 namespace gradsync {
 

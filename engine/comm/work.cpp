@@ -1,4 +1,4 @@
-#include "engine/comm/work.hpp"
+#include "gradsync/comm/work.hpp"
 
 namespace gradsync {
 namespace {

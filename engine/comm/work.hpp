@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "engine/comm/flight_recorder.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
 
 namespace gradsync {
 

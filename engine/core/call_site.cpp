@@ -1,4 +1,4 @@
-#include "engine/core/call_site.hpp"
+#include "gradsync/core/call_site.hpp"
 
 #include <string_view>
 

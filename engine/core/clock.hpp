@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "engine/core/generator.hpp"
+#include "gradsync/core/generator.hpp"
 
 #include <cmath>
 #include <numbers>

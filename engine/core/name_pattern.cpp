@@ -1,4 +1,4 @@
-#include "engine/core/name_pattern.hpp"
+#include "gradsync/core/name_pattern.hpp"
 
 #include <fnmatch.h>
 

@@ -1,4 +1,4 @@
-#include "engine/core/pytorch_version.hpp"
+#include "gradsync/core/pytorch_version.hpp"
 
 #include <charconv>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "engine/core/rank_list.hpp"
+#include "gradsync/core/rank_list.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/core/version.hpp"
+#include "gradsync/core/version.hpp"
 
 namespace gradsync {
 

@@ -1,11 +1,11 @@
-#include "engine/data/data_loader.hpp"
+#include "gradsync/data/data_loader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

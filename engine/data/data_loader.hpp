@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "engine/data/dataset.hpp"
-#include "engine/data/distributed_sampler.hpp"
+#include "gradsync/data/dataset.hpp"
+#include "gradsync/data/distributed_sampler.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "engine/data/dataset.hpp"
+#include "gradsync/data/dataset.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <iterator>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/core/random.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/random.hpp"
 
 namespace gradsync {
 namespace {

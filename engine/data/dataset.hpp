@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "engine/models/model.hpp"
-#include "engine/tensor/device.hpp"
+#include "gradsync/models/model.hpp"
+#include "gradsync/tensor/device.hpp"
 
 namespace gradsync {
 

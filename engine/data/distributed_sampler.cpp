@@ -1,4 +1,4 @@
-#include "engine/data/distributed_sampler.hpp"
+#include "gradsync/data/distributed_sampler.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/core/error.hpp"
-#include "engine/data/randperm.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/data/randperm.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/core/pytorch_version.hpp"
+#include "gradsync/core/pytorch_version.hpp"
 
 namespace gradsync {
 

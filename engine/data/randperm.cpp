@@ -1,11 +1,11 @@
-#include "engine/data/randperm.hpp"
+#include "gradsync/data/randperm.hpp"
 
 #include <fmt/format.h>
 
 #include <numeric>
 #include <utility>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

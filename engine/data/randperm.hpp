@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/core/generator.hpp"
-#include "engine/core/pytorch_version.hpp"
+#include "gradsync/core/generator.hpp"
+#include "gradsync/core/pytorch_version.hpp"
 
 namespace gradsync {
 

@@ -1,8 +1,8 @@
-#include "engine/ddp/bucket.hpp"
+#include "gradsync/ddp/bucket.hpp"
 
 #include <limits>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

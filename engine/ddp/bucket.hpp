@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/autograd/parameter.hpp"
-#include "engine/ddp/comm_hook.hpp"
+#include "gradsync/autograd/parameter.hpp"
+#include "gradsync/ddp/comm_hook.hpp"
 
 namespace gradsync {
 

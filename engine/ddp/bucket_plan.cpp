@@ -1,9 +1,9 @@
-#include "engine/ddp/bucket_plan.hpp"
+#include "gradsync/ddp/bucket_plan.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

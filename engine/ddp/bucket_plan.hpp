@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/core/units.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

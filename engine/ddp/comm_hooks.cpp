@@ -1,9 +1,9 @@
-#include "engine/ddp/comm_hooks.hpp"
+#include "gradsync/ddp/comm_hooks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

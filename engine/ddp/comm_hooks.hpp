@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/ddp/comm_hook.hpp"
-#include "engine/ddp/power_sgd.hpp"
+#include "gradsync/ddp/comm_hook.hpp"
+#include "gradsync/ddp/power_sgd.hpp"
 
 namespace gradsync {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "engine/ddp/ddp_logging.hpp"
+#include "gradsync/ddp/ddp_logging.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

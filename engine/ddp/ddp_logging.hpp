@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/ddp/ddp_options.hpp"
-#include "engine/ddp/reducer.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
+#include "gradsync/ddp/reducer.hpp"
 
 namespace gradsync {
 

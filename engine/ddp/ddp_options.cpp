@@ -1,8 +1,8 @@
-#include "engine/ddp/ddp_options.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/pytorch_version.hpp"
-#include "engine/core/units.hpp"
-#include "engine/ddp/bucket_plan.hpp"
-#include "engine/ddp/gradient_mean.hpp"
+#include "gradsync/core/pytorch_version.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/ddp/bucket_plan.hpp"
+#include "gradsync/ddp/gradient_mean.hpp"
 
 namespace gradsync {
 

@@ -1,12 +1,12 @@
-#include "engine/ddp/distributed_data_parallel.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
 
-#include "engine/ddp/control_tensor.hpp"
-#include "engine/ddp/ddp_logging.hpp"
-#include "engine/ddp/join_protocol.hpp"
-#include "engine/ddp/reducer.hpp"
-#include "engine/ddp/replica.hpp"
-#include "engine/ddp/replica_check.hpp"
-#include "engine/ddp/state_broadcast.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
+#include "gradsync/ddp/ddp_logging.hpp"
+#include "gradsync/ddp/join_protocol.hpp"
+#include "gradsync/ddp/reducer.hpp"
+#include "gradsync/ddp/replica.hpp"
+#include "gradsync/ddp/replica_check.hpp"
+#include "gradsync/ddp/state_broadcast.hpp"
 
 namespace gradsync {
 namespace {

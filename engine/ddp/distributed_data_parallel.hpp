@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/process_group.hpp"
-#include "engine/ddp/comm_hook.hpp"
-#include "engine/ddp/ddp_options.hpp"
-#include "engine/ddp/iteration_times.hpp"
-#include "engine/ddp/loop_position.hpp"
-#include "engine/ddp/warnings.hpp"
-#include "engine/models/model.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/ddp/comm_hook.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
+#include "gradsync/ddp/iteration_times.hpp"
+#include "gradsync/ddp/loop_position.hpp"
+#include "gradsync/ddp/warnings.hpp"
+#include "gradsync/models/model.hpp"
 
 namespace gradsync {
 

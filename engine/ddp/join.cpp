@@ -1,4 +1,4 @@
-#include "engine/ddp/join.hpp"
+#include "gradsync/ddp/join.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/core/error.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
 
 namespace gradsync {
 

@@ -1,8 +1,8 @@
-#include "engine/ddp/join_protocol.hpp"
+#include "gradsync/ddp/join_protocol.hpp"
 
 #include <fmt/format.h>
 
-#include "engine/ddp/control_tensor.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
 
 namespace gradsync {
 

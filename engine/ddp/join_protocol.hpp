@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/comm/process_group.hpp"
-#include "engine/ddp/join.hpp"
-#include "engine/ddp/loop_position.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/ddp/join.hpp"
+#include "gradsync/ddp/loop_position.hpp"
 
 namespace gradsync {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/comm/process_group.hpp"
-#include "engine/core/call_site.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/core/call_site.hpp"
 
 namespace gradsync {
 

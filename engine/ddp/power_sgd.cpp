@@ -1,4 +1,4 @@
-#include "engine/ddp/power_sgd.hpp"
+#include "gradsync/ddp/power_sgd.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/core/generator.hpp"
-#include "engine/ddp/control_tensor.hpp"
-#include "engine/tensor/kernels.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/generator.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
+#include "gradsync/tensor/kernels.hpp"
 
 namespace gradsync {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/ddp/comm_hook.hpp"
+#include "gradsync/ddp/comm_hook.hpp"
 
 namespace gradsync {
 

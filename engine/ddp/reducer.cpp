@@ -1,10 +1,10 @@
-#include "engine/ddp/reducer.hpp"
+#include "gradsync/ddp/reducer.hpp"
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "engine/ddp/control_tensor.hpp"
-#include "engine/tensor/clip_coefficient.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
+#include "gradsync/tensor/clip_coefficient.hpp"
 
 namespace gradsync {
 namespace {

@@ -6,15 +6,15 @@
 #include <optional>
 #include <vector>
 
-#include "engine/autograd/graph.hpp"
-#include "engine/ddp/bucket.hpp"
-#include "engine/ddp/comm_hook.hpp"
-#include "engine/ddp/ddp_options.hpp"
-#include "engine/ddp/iteration_times.hpp"
-#include "engine/ddp/loop_position.hpp"
-#include "engine/ddp/reducer_errors.hpp"
-#include "engine/ddp/used_parameters.hpp"
-#include "engine/ddp/warnings.hpp"
+#include "gradsync/autograd/graph.hpp"
+#include "gradsync/ddp/bucket.hpp"
+#include "gradsync/ddp/comm_hook.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
+#include "gradsync/ddp/iteration_times.hpp"
+#include "gradsync/ddp/loop_position.hpp"
+#include "gradsync/ddp/reducer_errors.hpp"
+#include "gradsync/ddp/used_parameters.hpp"
+#include "gradsync/ddp/warnings.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "engine/ddp/reducer_errors.hpp"
+#include "gradsync/ddp/reducer_errors.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/ddp/ddp_options.hpp"
-#include "engine/ddp/loop_position.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
+#include "gradsync/ddp/loop_position.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "engine/ddp/reducer.hpp"
+#include "gradsync/ddp/reducer.hpp"
 
 namespace gradsync {
 

@@ -2,9 +2,9 @@
 #include <array>
 #include <limits>
 
-#include "engine/ddp/bucket_plan.hpp"
-#include "engine/ddp/control_tensor.hpp"
-#include "engine/ddp/reducer.hpp"
+#include "gradsync/ddp/bucket_plan.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
+#include "gradsync/ddp/reducer.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,11 +1,11 @@
-#include "engine/ddp/replica.hpp"
+#include "gradsync/ddp/replica.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "engine/core/error.hpp"
-#include "engine/ddp/replica_check.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/replica_check.hpp"
 
 namespace gradsync {
 namespace {

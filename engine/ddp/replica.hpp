@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/ddp/ddp_options.hpp"
-#include "engine/models/model.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
+#include "gradsync/models/model.hpp"
 
 namespace gradsync {
 

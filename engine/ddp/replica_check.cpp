@@ -1,4 +1,4 @@
-#include "engine/ddp/replica_check.hpp"
+#include "gradsync/ddp/replica_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
-#include "engine/core/error.hpp"
-#include "engine/ddp/control_tensor.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/autograd/parameter.hpp"
-#include "engine/comm/process_group.hpp"
-#include "engine/ddp/loop_position.hpp"
+#include "gradsync/autograd/parameter.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/ddp/loop_position.hpp"
 
 namespace gradsync {
 

@@ -1,9 +1,9 @@
-#include "engine/ddp/state_broadcast.hpp"
+#include "gradsync/ddp/state_broadcast.hpp"
 
 #include <array>
 #include <deque>
 
-#include "engine/ddp/bucket_plan.hpp"
+#include "gradsync/ddp/bucket_plan.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/ddp/loop_position.hpp"
+#include "gradsync/ddp/loop_position.hpp"
 
 namespace gradsync {
 

@@ -1,9 +1,9 @@
-#include "engine/ddp/used_parameters.hpp"
+#include "gradsync/ddp/used_parameters.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/ddp/control_tensor.hpp"
+#include "gradsync/ddp/control_tensor.hpp"
 
 namespace gradsync {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/comm/process_group.hpp"
+#include "gradsync/comm/process_group.hpp"
 
 namespace gradsync {
 

@@ -1,8 +1,8 @@
-#include "engine/models/layers.hpp"
+#include "gradsync/models/layers.hpp"
 
 #include <cmath>
 
-#include "engine/autograd/ops.hpp"
+#include "gradsync/autograd/ops.hpp"
 
 namespace gradsync {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/autograd/graph.hpp"
-#include "engine/autograd/parameter.hpp"
-#include "engine/models/parameter_factory.hpp"
+#include "gradsync/autograd/graph.hpp"
+#include "gradsync/autograd/parameter.hpp"
+#include "gradsync/models/parameter_factory.hpp"
 
 namespace gradsync {
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/autograd/graph.hpp"
-#include "engine/autograd/parameter.hpp"
+#include "gradsync/autograd/graph.hpp"
+#include "gradsync/autograd/parameter.hpp"
 
 namespace gradsync {
 

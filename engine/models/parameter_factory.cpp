@@ -1,8 +1,8 @@
-#include "engine/models/parameter_factory.hpp"
+#include "gradsync/models/parameter_factory.hpp"
 
 #include <utility>
 
-#include "engine/core/random.hpp"
+#include "gradsync/core/random.hpp"
 
 namespace gradsync {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/autograd/parameter.hpp"
+#include "gradsync/autograd/parameter.hpp"
 
 namespace gradsync {
 

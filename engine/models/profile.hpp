@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/units.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

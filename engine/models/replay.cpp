@@ -1,9 +1,9 @@
-#include "engine/models/replay.hpp"
+#include "gradsync/models/replay.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/core/random.hpp"
+#include "gradsync/core/random.hpp"
 
 namespace gradsync {
 namespace {

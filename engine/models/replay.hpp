@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/models/model.hpp"
-#include "engine/models/profile.hpp"
+#include "gradsync/models/model.hpp"
+#include "gradsync/models/profile.hpp"
 
 namespace gradsync {
 

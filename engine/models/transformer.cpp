@@ -1,9 +1,9 @@
-#include "engine/models/transformer.hpp"
+#include "gradsync/models/transformer.hpp"
 
 #include <string>
 
-#include "engine/autograd/ops.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/autograd/ops.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

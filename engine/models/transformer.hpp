@@ -4,9 +4,9 @@
 #include <variant>
 #include <vector>
 
-#include "engine/models/layers.hpp"
-#include "engine/models/model.hpp"
-#include "engine/models/parameter_factory.hpp"
+#include "gradsync/models/layers.hpp"
+#include "gradsync/models/model.hpp"
+#include "gradsync/models/parameter_factory.hpp"
 
 namespace gradsync {
 

@@ -1,12 +1,12 @@
-#include "engine/optim/clip_grad_norm.hpp"
+#include "gradsync/optim/clip_grad_norm.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/host_read.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/host_read.hpp"
 
 namespace gradsync {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "engine/autograd/parameter.hpp"
+#include "gradsync/autograd/parameter.hpp"
 
 namespace gradsync {
 

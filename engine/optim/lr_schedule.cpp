@@ -1,10 +1,10 @@
-#include "engine/optim/lr_schedule.hpp"
+#include "gradsync/optim/lr_schedule.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

@@ -1,9 +1,9 @@
-#include "engine/optim/optimizer.hpp"
+#include "gradsync/optim/optimizer.hpp"
 
 #include <unordered_set>
 #include <utility>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

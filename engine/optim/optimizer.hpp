@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/autograd/parameter.hpp"
+#include "gradsync/autograd/parameter.hpp"
 
 namespace gradsync {
 

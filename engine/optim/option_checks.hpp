@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

@@ -1,8 +1,8 @@
-#include "engine/optim/sgd.hpp"
+#include "gradsync/optim/sgd.hpp"
 
 #include <utility>
 
-#include "engine/optim/option_checks.hpp"
+#include "gradsync/optim/option_checks.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "engine/optim/optimizer.hpp"
-#include "engine/tensor/device.hpp"
+#include "gradsync/optim/optimizer.hpp"
+#include "gradsync/tensor/device.hpp"
 
 namespace gradsync {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "engine/core/float16.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/core/float16.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 /// constexpr, so that GPU kernels have the same source.
 namespace gradsync {

@@ -1,4 +1,4 @@
-#include "engine/tensor/cpu_blas.hpp"
+#include "gradsync/tensor/cpu_blas.hpp"
 
 #include <cblas.h>
 

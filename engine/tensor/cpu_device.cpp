@@ -4,11 +4,11 @@
 #include <cstring>
 #include <new>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/cpu_kernels.hpp"
-#include "engine/tensor/cpu_network.hpp"
-#include "engine/tensor/element.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/cpu_kernels.hpp"
+#include "gradsync/tensor/cpu_network.hpp"
+#include "gradsync/tensor/element.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,11 +1,11 @@
-#include "engine/tensor/cpu_kernels.hpp"
+#include "gradsync/tensor/cpu_kernels.hpp"
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-#include "engine/tensor/element.hpp"
-#include "engine/tensor/simd.hpp"
+#include "gradsync/tensor/element.hpp"
+#include "gradsync/tensor/simd.hpp"
 
 namespace gradsync::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "engine/tensor/device.hpp"
+#include "gradsync/tensor/device.hpp"
 
 namespace gradsync::cpu {
 

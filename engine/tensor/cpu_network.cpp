@@ -1,15 +1,15 @@
-#include "engine/tensor/cpu_network.hpp"
+#include "gradsync/tensor/cpu_network.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <type_traits>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/cpu_blas.hpp"
-#include "engine/tensor/cpu_network_kernels.hpp"
-#include "engine/tensor/element.hpp"
-#include "engine/tensor/in_float32.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/cpu_blas.hpp"
+#include "gradsync/tensor/cpu_network_kernels.hpp"
+#include "gradsync/tensor/element.hpp"
+#include "gradsync/tensor/in_float32.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/tensor/kernels.hpp"
+#include "gradsync/tensor/kernels.hpp"
 
 namespace gradsync {
 

@@ -1,11 +1,11 @@
-#include "engine/tensor/cpu_network_kernels.hpp"
+#include "gradsync/tensor/cpu_network_kernels.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 
-#include "engine/tensor/simd.hpp"
+#include "gradsync/tensor/simd.hpp"
 
 namespace gradsync::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/tensor/cpu_blas.hpp"
+#include "gradsync/tensor/cpu_blas.hpp"
 
 namespace gradsync::cpu {
 

@@ -1,14 +1,14 @@
-#include "engine/tensor/device.hpp"
+#include "gradsync/tensor/device.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "engine/core/random.hpp"
-#include "engine/tensor/clip_coefficient.hpp"
-#include "engine/tensor/element.hpp"
-#include "engine/tensor/host_read.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/core/random.hpp"
+#include "gradsync/tensor/clip_coefficient.hpp"
+#include "gradsync/tensor/element.hpp"
+#include "gradsync/tensor/host_read.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 namespace {

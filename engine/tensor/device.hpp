@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "engine/core/units.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

@@ -1,4 +1,4 @@
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 #include <array>
 #include <stdexcept>

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/dtype.hpp"
-#include "engine/tensor/half.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/dtype.hpp"
+#include "gradsync/tensor/half.hpp"
 
 namespace gradsync {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/core/float16.hpp"
+#include "gradsync/core/float16.hpp"
 
 namespace gradsync {
 

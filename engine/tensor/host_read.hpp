@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/tensor/kernels.hpp"
+#include "gradsync/tensor/kernels.hpp"
 
 namespace gradsync {
 

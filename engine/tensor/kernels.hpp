@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 

@@ -1,6 +1,6 @@
-#include "engine/core/error.hpp"
-#include "engine/tensor/kernels.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/kernels.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync {
 namespace {

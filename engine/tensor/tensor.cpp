@@ -1,9 +1,9 @@
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 #include <algorithm>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/element.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/element.hpp"
 
 namespace gradsync {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/tensor/device.hpp"
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/tensor/device.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync {
 

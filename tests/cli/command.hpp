@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.hpp"
+
 namespace gradsync::test {
 
 /// What a finished command left.
@@ -23,7 +25,7 @@ struct CommandResult {
 struct CommandOptions {
   std::string directory = {};                   ///< where it runs; empty: here
   std::map<std::string, std::string> env = {};  ///< over the test's environment
-  std::string program = GRADSYNC_COMMAND;
+  std::string program = gradsync::test::command_path();
 };
 
 /// The built `gradsync` (or another program), under way. Every process that comes of it, through
@@ -41,8 +43,8 @@ class Command {
   bool wait_for_output(const std::string& text);
   /// The command's processes whose environment has `variable`=`value`, e.g. RANK=2.
   std::vector<pid_t> processes_with(const std::string& variable, const std::string& value) const;
-  /// Blocks until the command has ended. A command that takes longer than some minutes is killed and
-  /// fails the test: nothing here takes that long unless it hangs.
+  /// Blocks until the command has ended. A command that takes longer than some minutes is killed
+  /// and fails the test: nothing here takes that long unless it hangs.
   CommandResult wait();
   /// Processes that are still there. Empty, if the command kept its promise.
   std::vector<pid_t> survivors() const;

@@ -5,12 +5,13 @@
 
 #include "tests/cli/command.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace gradsync::test;
 
 TEST_CASE("every invalid scenario ends with status 2 and a message that leads to the mistake") {
-  const std::string data = GRADSYNC_TEST_DATA;
+  const std::string data = gradsync::test::test_data();
   const auto table = nlohmann::ordered_json::parse(std::ifstream(data + "/invalid.json"));
   REQUIRE(table.size() >= 40);
   const TemporaryDirectory directory;

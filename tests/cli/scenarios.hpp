@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.hpp"
+
 namespace gradsync::test {
 
 /// A scenario that ships with the repository.
 inline std::string shipped(const std::string& name) {
-  return std::string(GRADSYNC_SOURCE_DIR) + "/scenarios/" + name;
+  return gradsync::test::source_dir() + "/scenarios/" + name;
 }
 
 /// Options that make a shipped transformer scenario small: a step takes milliseconds.

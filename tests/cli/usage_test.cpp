@@ -2,13 +2,14 @@
 // exit status 2 (or 3 for a backend), and standard output stays empty.
 #include "tests/cli/command.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace gradsync::test;
 
 namespace {
 
-const std::string kQuickstart = std::string(GRADSYNC_SOURCE_DIR) + "/scenarios/quickstart.json";
+const std::string kQuickstart = gradsync::test::source_dir() + "/scenarios/quickstart.json";
 
 bool has_nccl() {
   return run_command({"backends"}).out.find("nccl  yes") != std::string::npos;

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cstdio>
 
-#include "engine/comm/process_group.hpp"
-#include "engine/core/clock.hpp"
-#include "engine/train/rank_main.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/core/clock.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace {
 

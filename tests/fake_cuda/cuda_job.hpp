@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/cuda_clock.hpp"
-#include "backends/nccl/nccl_process_group.hpp"
-#include "backends/store/tcp_store_server.hpp"
+#include "gradsync/backends/cuda/cuda_clock.hpp"
+#include "gradsync/backends/nccl/nccl_process_group.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
 #include "tests/fake_cuda/fake_cuda.hpp"
 #include "tests/fake_cuda/fake_nccl.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/cpu_blas.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/cpu_blas.hpp"
 
 namespace gradsync::test {
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include "backends/cuda/cublas_api.hpp"
-#include "backends/cuda/cuda_api.hpp"
+#include "gradsync/backends/cuda/cublas_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
 #include "tests/fake_cuda/fake_stream.hpp"
 
 namespace gradsync::test {

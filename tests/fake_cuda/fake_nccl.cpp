@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/comm/reduce_functions.hpp"
-#include "engine/core/error.hpp"
-#include "engine/tensor/element.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/element.hpp"
 #include "tests/fake_cuda/fake_stream.hpp"
 
 namespace gradsync::test {

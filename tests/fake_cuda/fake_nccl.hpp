@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
 
 namespace gradsync::test {
 

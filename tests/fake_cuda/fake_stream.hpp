@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/cuda/cuda_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
 
 namespace gradsync::test {
 

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "backends/cuda/cuda_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
 
 struct dim3 {
   unsigned x, y, z;

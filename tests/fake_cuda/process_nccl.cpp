@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/store/rendezvous.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/fake_cuda/fake_nccl.hpp"
 #include "tests/fake_cuda/fake_stream.hpp"
 

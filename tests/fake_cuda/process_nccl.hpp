@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "backends/nccl/nccl_api.hpp"
-#include "backends/store/rank_environment.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
 
 namespace gradsync::test {
 

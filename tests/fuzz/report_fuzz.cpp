@@ -11,9 +11,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "engine/diagnosis/diagnosis.hpp"
-#include "engine/train/rank_report_json.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/diagnosis/diagnosis.hpp"
+#include "gradsync/testbed/record/rank_report_json.hpp"
 #include "tests/support/hand_made_reports.hpp"
 
 namespace {

@@ -9,8 +9,8 @@
 #include <map>
 #include <thread>
 
-#include "backends/launch/launcher.hpp"
-#include "engine/comm/comm_error.hpp"
+#include "gradsync/backends/launch/launcher.hpp"
+#include "gradsync/comm/comm_error.hpp"
 #include "tests/gloo/gloo_world.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // What ranks publish for Gloo's rendezvous, read and made wrong.
-#include "backends/gloo/gloo_address.hpp"
+#include "gradsync/backends/gloo/gloo_address.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

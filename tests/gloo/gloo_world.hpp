@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "backends/gloo/gloo_process_group.hpp"
-#include "backends/wall_clock.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/wall_clock.hpp"
 #include "tests/support/process_group_conformance.hpp"
 
 namespace gradsync::test {

@@ -1,4 +1,4 @@
-#include "backends/launch/launcher.hpp"
+#include "gradsync/backends/launch/launcher.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,10 +11,10 @@
 #include <memory>
 #include <thread>
 
-#include "backends/store/failure.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "backends/store/tcp_store_server.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/store/failure.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -1,4 +1,4 @@
-#include "backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
 
 #include <cstring>
 #include <string>

@@ -1,8 +1,8 @@
-#include "backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
 
 #include <map>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace gradsync;

@@ -1,11 +1,11 @@
-#include "backends/store/rendezvous.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
 
 #include <chrono>
 #include <future>
 
-#include "backends/store/failure.hpp"
-#include "backends/store/rank_reports.hpp"
-#include "backends/wall_clock.hpp"
+#include "gradsync/backends/store/failure.hpp"
+#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/backends/wall_clock.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -1,4 +1,4 @@
-#include "backends/store/store.hpp"
+#include "gradsync/backends/store/store.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "backends/store/tcp_store.hpp"
-#include "backends/store/tcp_store_server.hpp"
+#include "gradsync/backends/store/tcp_store.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace gradsync;

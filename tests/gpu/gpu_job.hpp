@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/cuda_clock.hpp"
-#include "backends/cuda/runtime/cuda_runtime.hpp"
-#include "backends/nccl/nccl_process_group.hpp"
-#include "backends/nccl/runtime/nccl_library.hpp"
-#include "backends/store/tcp_store_server.hpp"
+#include "gradsync/backends/cuda/cuda_clock.hpp"
+#include "gradsync/backends/cuda/runtime/cuda_runtime.hpp"
+#include "gradsync/backends/nccl/nccl_process_group.hpp"
+#include "gradsync/backends/nccl/runtime/nccl_library.hpp"
+#include "gradsync/backends/store/tcp_store_server.hpp"
 
 namespace gradsync::test {
 

@@ -1,8 +1,8 @@
 // On real GPUs; skipped, and counted as skipped, where there are none (docs/real-gpus.md).
 #include <algorithm>
 
-#include "engine/comm/comm_error.hpp"
-#include "engine/train/rank_main.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
 #include "tests/gpu/gpu_job.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_conformance.hpp"

@@ -1,4 +1,4 @@
-#include "backends/cuda/cuda_device.hpp"
+#include "gradsync/backends/cuda/cuda_device.hpp"
 #include "tests/fake_cuda/fake_cuda.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_conformance.hpp"

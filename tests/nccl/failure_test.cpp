@@ -1,9 +1,9 @@
 #include <chrono>
 #include <thread>
 
-#include "backends/cuda/caching_pool.hpp"
-#include "engine/comm/comm_error.hpp"
-#include "engine/tensor/kernels.hpp"
+#include "gradsync/backends/cuda/caching_pool.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/tensor/kernels.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
 

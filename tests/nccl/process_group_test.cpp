@@ -1,6 +1,6 @@
 #include <atomic>
 
-#include "engine/comm/comm_error.hpp"
+#include "gradsync/comm/comm_error.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/process_group_conformance.hpp"

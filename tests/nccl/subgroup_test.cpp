@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/comm/comm_error.hpp"
+#include "gradsync/comm/comm_error.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
 

@@ -2,10 +2,10 @@
 // reducer and the training loop. What differs from the CPU is the order of sums.
 #include <fstream>
 
-#include "engine/autograd/ops.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
-#include "engine/optim/adamw.hpp"
-#include "engine/train/rank_main.hpp"
+#include "gradsync/autograd/ops.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/optim/adamw.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/small_models.hpp"

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "backends/nccl/runtime/nccl_library.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/nccl/runtime/nccl_library.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace gradsync;

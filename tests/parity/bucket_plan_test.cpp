@@ -1,11 +1,12 @@
-#include "engine/ddp/bucket_plan.hpp"
+#include "gradsync/ddp/bucket_plan.hpp"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "engine/models/profile.hpp"
+#include "gradsync/models/profile.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/recorded.hpp"
 
 using gradsync::BucketTensor;
@@ -80,8 +81,8 @@ TEST_CASE("bucket assignments are PyTorch's in every recorded case") {
 }
 
 TEST_CASE("ResNet-50's buckets are those of PyTorch's traces") {
-  const auto profile = gradsync::load_profile(std::string(GRADSYNC_SOURCE_DIR) +
-                                              "/scenarios/models/resnet50-v100.json");
+  const auto profile =
+      gradsync::load_profile(gradsync::test::source_dir() + "/scenarios/models/resnet50-v100.json");
   std::vector<std::int64_t> numels;
   for (const std::size_t p : profile.ready_order()) {
     numels.push_back(gradsync::numel_of(profile.parameters[p].shape));
@@ -101,7 +102,7 @@ TEST_CASE("ResNet-18's buckets are those of pytorch/pytorch#48880") {
 }
 
 TEST_CASE("BERT-large's profile has the 398 tensors and 38 buckets that PyTorch has") {
-  const auto profile = gradsync::load_profile(std::string(GRADSYNC_SOURCE_DIR) +
+  const auto profile = gradsync::load_profile(gradsync::test::source_dir() +
                                               "/scenarios/models/bert-large-a100.json");
   CHECK(profile.parameters.size() == 398);
   CHECK(profile.parameter_count() == 336226108);

@@ -1,4 +1,4 @@
-#include "engine/ddp/comm_hooks.hpp"
+#include "gradsync/ddp/comm_hooks.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/generator.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
+#include "gradsync/core/generator.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/given_values.hpp"
 #include "tests/support/recorded.hpp"

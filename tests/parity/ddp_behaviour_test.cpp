@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/autograd/ops.hpp"
-#include "engine/core/error.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
+#include "gradsync/autograd/ops.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded.hpp"
 #include "tests/support/small_models.hpp"

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/data/dataset.hpp"
-#include "engine/ddp/ddp_logging.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
-#include "engine/models/transformer.hpp"
+#include "gradsync/data/dataset.hpp"
+#include "gradsync/ddp/ddp_logging.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/models/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded.hpp"
 #include "tests/support/thread_process_group.hpp"

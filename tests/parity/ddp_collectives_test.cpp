@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/ddp/ddp_logging.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
-#include "engine/ddp/join.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/ddp_logging.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/ddp/join.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded.hpp"
 #include "tests/support/small_models.hpp"

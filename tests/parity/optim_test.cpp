@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/optim/adamw.hpp"
-#include "engine/optim/clip_grad_norm.hpp"
-#include "engine/optim/lr_schedule.hpp"
-#include "engine/optim/sgd.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/optim/adamw.hpp"
+#include "gradsync/optim/clip_grad_norm.hpp"
+#include "gradsync/optim/lr_schedule.hpp"
+#include "gradsync/optim/sgd.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/given_values.hpp"
 #include "tests/support/recorded.hpp"

@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/data/distributed_sampler.hpp"
-#include "engine/data/randperm.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/data/distributed_sampler.hpp"
+#include "gradsync/data/randperm.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded.hpp"
 #include "tests/support/sha256.hpp"

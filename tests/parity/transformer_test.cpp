@@ -1,11 +1,11 @@
-#include "engine/models/transformer.hpp"
+#include "gradsync/models/transformer.hpp"
 
 #include <cmath>
 #include <string>
 
-#include "engine/core/random.hpp"
-#include "engine/optim/adamw.hpp"
-#include "engine/optim/clip_grad_norm.hpp"
+#include "gradsync/core/random.hpp"
+#include "gradsync/optim/adamw.hpp"
+#include "gradsync/optim/clip_grad_norm.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/recorded.hpp"

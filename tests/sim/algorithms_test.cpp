@@ -8,11 +8,12 @@
 #include <numeric>
 #include <set>
 
-#include "engine/core/error.hpp"
-#include "simulator/links.hpp"
-#include "simulator/planner.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/simulator/plan/planner.hpp"
+#include "gradsync/simulator/platform/links.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace gradsync;
 using namespace gradsync::test;
@@ -431,7 +432,7 @@ TEST_CASE("NCCL's choice is explained once for each size") {
 
 TEST_CASE("every cluster that comes with gradsync runs, and a faster network is no slower") {
   namespace fs = std::filesystem;
-  const fs::path scenarios = fs::path(GRADSYNC_SOURCE_DIR) / "scenarios";
+  const fs::path scenarios = fs::path(gradsync::test::source_dir()) / "scenarios";
   int files = 0;
   for (const auto& entry : fs::directory_iterator(scenarios / "clusters")) {
     const std::string name = entry.path().filename().string();

@@ -1,4 +1,4 @@
-#include "simulator/sim_clock.hpp"
+#include "gradsync/simulator/kernel/sim_clock.hpp"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "simulator/device_slots.hpp"
+#include "gradsync/simulator/collective/device_slots.hpp"
 #include "tests/support/catch.hpp"
 
 #include <vector>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/comm_error.hpp"
+#include "gradsync/comm/comm_error.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
 

@@ -8,11 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/diagnosis/scenario_fix.hpp"
-#include "engine/train/expectations.hpp"
-#include "engine/train/run_result.hpp"
-#include "simulator/simulation.hpp"
+#include "gradsync/simulator/simulation.hpp"
+#include "gradsync/testbed/diagnosis/scenario_fix.hpp"
+#include "gradsync/testbed/result/expectations.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 namespace gradsync {
 namespace {
@@ -23,7 +24,7 @@ using test::contains;
 std::vector<std::string> scenarios(bool fixed) {
   std::vector<std::string> files;
   for (const auto& entry :
-       fs::directory_iterator(fs::path(GRADSYNC_SOURCE_DIR) / "scenarios/hangs")) {
+       fs::directory_iterator(fs::path(gradsync::test::source_dir()) / "scenarios/hangs")) {
     const std::string name = entry.path().filename();
     if (name.ends_with(".json") && name.ends_with(".fixed.json") == fixed) {
       files.push_back(entry.path());
@@ -89,8 +90,7 @@ TEST_CASE(
 TEST_CASE("hang lab: the same run gives the same bytes") {
   for (const char* name :
        {"k08-nan-skip", "k17-two-groups-opposite-order", "k14-slow-checkpoint"}) {
-    const std::string file =
-        std::string(GRADSYNC_SOURCE_DIR) + "/scenarios/hangs/" + name + ".json";
+    const std::string file = gradsync::test::source_dir() + "/scenarios/hangs/" + name + ".json";
     CHECK(without_times(*run(file).diagnosis) == without_times(*run(file).diagnosis));
     CHECK(to_json(*run(file).diagnosis).at("fix") != "");
   }
@@ -144,8 +144,7 @@ TEST_CASE("hang lab: the fix of a diagnosis, tried, lets the run complete") {
         "k14-slow-checkpoint", "k18-group-made-by-members-only", "k19-loader-never-returns",
         "k25-resume-on-one-rank"}) {
     INFO(name);
-    const Run original =
-        run(std::string(GRADSYNC_SOURCE_DIR) + "/scenarios/hangs/" + name + ".json");
+    const Run original = run(gradsync::test::source_dir() + "/scenarios/hangs/" + name + ".json");
     REQUIRE(original.diagnosis.has_value());
     const auto fix = fix_scenario(original.scenario, *original.diagnosis);
     REQUIRE(fix.has_value());

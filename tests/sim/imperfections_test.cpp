@@ -1,17 +1,18 @@
 // Imperfections in the simulator: what each does to a step, and who is named for it.
 
-#include "simulator/simulation.hpp"
+#include "gradsync/simulator/simulation.hpp"
 
 #include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "engine/train/run_result.hpp"
-#include "simulator/network_imperfections.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/simulator/world/network_imperfections.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace gradsync;
 using namespace gradsync::test;
@@ -28,7 +29,7 @@ Scenario replayed(int ranks, const std::string& imperfections, const std::string
               "cluster": {"gpus_per_node": 1, "intra_node": {"bandwidth": "100GBps", "latency": "0us"},
                           "inter_node": {"bandwidth": "10GBps", "latency": "5us"}})" +
           more + R"(, "imperfections": )" + imperfections + "}",
-      "test.json", GRADSYNC_SOURCE_DIR);
+      "test.json", gradsync::test::source_dir());
 }
 
 struct Run {

@@ -1,13 +1,14 @@
 // The fault `link`: outages, less bandwidth and lost packets, for a while.
 #include <cmath>
 
-#include "engine/core/error.hpp"
-#include "engine/diagnosis/stragglers.hpp"
-#include "engine/train/run_result.hpp"
-#include "simulator/packet_loss.hpp"
-#include "simulator/simulation.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/simulator/kernel/packet_loss.hpp"
+#include "gradsync/simulator/simulation.hpp"
+#include "gradsync/testbed/diagnosis/stragglers.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace gradsync;
 using namespace gradsync::test;
@@ -189,8 +190,9 @@ TEST_CASE("link: what a failed job still had under way on a lossy link is not wa
   // anything is to come. 20% of lost packets leave some kilobytes a second.
   const Scenario scenario = parse_scenario(
       R"({"backend": "sim", "ranks": 2, "timeout": "200ms",
-          "model": {"kind": "replay", "profile": ")" GRADSYNC_SOURCE_DIR
-      R"(/scenarios/models/ten-tensors.json"},
+          "model": {"kind": "replay", "profile": ")" +
+          gradsync::test::source_dir() +
+          R"(/scenarios/models/ten-tensors.json"},
           "data": {"kind": "indices", "samples": 64}, "train": {"batch_size": 4},
           "cluster": {"nodes": 2, "gpus_per_node": 1,
                       "inter_node": {"bandwidth": "10Mbps", "latency": "30ms"}},

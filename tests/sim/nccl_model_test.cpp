@@ -1,7 +1,7 @@
 // NCCL's cost model against numbers that were worked out by hand from its formulas and constants.
 
-#include "simulator/nccl_model.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/simulator/plan/nccl_model.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace gradsync;

@@ -1,9 +1,9 @@
-#include "simulator/platform.hpp"
+#include "gradsync/simulator/platform/platform.hpp"
 
 #include <fstream>
 #include <string>
 
-#include "simulator/rank_network.hpp"
+#include "gradsync/simulator/platform/rank_network.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"

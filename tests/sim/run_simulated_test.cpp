@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/simulation.hpp"
+#include "gradsync/simulator/simulation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/train_ranks.hpp"
 

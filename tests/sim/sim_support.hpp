@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/process_group.hpp"
-#include "simulator/simulation.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/simulator/simulation.hpp"
 
 namespace gradsync::test {
 

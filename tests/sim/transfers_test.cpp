@@ -1,4 +1,4 @@
-#include "simulator/transfers.hpp"
+#include "gradsync/simulator/kernel/transfers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 #include <random>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "simulator/platform.hpp"
-#include "simulator/rank_network.hpp"
-#include "simulator/simulation.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/simulator/platform/platform.hpp"
+#include "gradsync/simulator/platform/rank_network.hpp"
+#include "gradsync/simulator/simulation.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace gradsync;

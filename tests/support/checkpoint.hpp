@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/autograd/graph.hpp"
+#include "gradsync/autograd/graph.hpp"
 
 namespace gradsync::test {
 

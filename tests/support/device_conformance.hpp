@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/tensor/device.hpp"
+#include "gradsync/tensor/device.hpp"
 
 namespace gradsync::test {
 

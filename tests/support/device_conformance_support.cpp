@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/random.hpp"
-#include "engine/tensor/host_read.hpp"
-#include "engine/tensor/kernels.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/core/random.hpp"
+#include "gradsync/tensor/host_read.hpp"
+#include "gradsync/tensor/kernels.hpp"
+#include "gradsync/tensor/tensor.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_conformance.hpp"
 

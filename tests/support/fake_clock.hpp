@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/core/clock.hpp"
+#include "gradsync/core/clock.hpp"
 
 namespace gradsync::test {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/core/random.hpp"
+#include "gradsync/core/random.hpp"
 
 namespace gradsync::test {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/train/rank_report.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/testbed/record/rank_report.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync::test {
 

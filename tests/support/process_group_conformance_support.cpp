@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/comm/comm_error.hpp"
-#include "engine/comm/reduce_functions.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
+#include "gradsync/tensor/tensor.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/process_group_conformance.hpp"
 

@@ -9,14 +9,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/autograd/parameter.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/autograd/parameter.hpp"
+#include "gradsync/tensor/tensor.hpp"
+
+#include "tests/support/paths.hpp"
 
 namespace gradsync::test {
 
 /// A file of recorded values under tests/data, e.g. "pytorch/sampler.json".
 inline nlohmann::json load_recorded(const std::string& name) {
-  const std::string path = std::string(GRADSYNC_TEST_DATA) + "/" + name;
+  const std::string path = gradsync::test::test_data() + "/" + name;
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
   return nlohmann::json::parse(file);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/models/model.hpp"
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/models/model.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync::test {
 

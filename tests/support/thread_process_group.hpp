@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/autograd/graph.hpp"
-#include "engine/comm/process_group.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/autograd/graph.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/fake_clock.hpp"
 
 namespace gradsync::test {

@@ -2,10 +2,10 @@
 #include <cstring>
 #include <thread>
 
-#include "engine/comm/comm_error.hpp"
-#include "engine/comm/reduce_functions.hpp"
-#include "engine/comm/signature.hpp"
-#include "engine/tensor/clip_coefficient.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
+#include "gradsync/comm/signature.hpp"
+#include "gradsync/tensor/clip_coefficient.hpp"
 #include "tests/support/thread_process_group.hpp"
 
 namespace gradsync::test {

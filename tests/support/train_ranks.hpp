@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/train/rank_main.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
 #include "tests/support/thread_process_group.hpp"
 
 namespace gradsync::test {

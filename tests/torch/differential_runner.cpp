@@ -16,10 +16,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backends/gloo/gloo_process_group.hpp"
-#include "backends/store/rank_environment.hpp"
-#include "backends/store/rendezvous.hpp"
-#include "backends/wall_clock.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
+#include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/backends/wall_clock.hpp"
 #include "tests/torch/result_writer.hpp"
 #include "tests/torch/training.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/models/model.hpp"
+#include "gradsync/models/model.hpp"
 
 namespace gradsync::torch_tests {
 

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync::torch_tests {
 

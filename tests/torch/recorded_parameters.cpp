@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/tensor/dtype.hpp"
+#include "gradsync/tensor/dtype.hpp"
 
 namespace gradsync::torch_tests {
 

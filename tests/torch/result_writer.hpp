@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 namespace gradsync::torch_tests {
 

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
-#include "engine/ddp/comm_hooks.hpp"
-#include "engine/ddp/ddp_logging.hpp"
-#include "engine/ddp/join.hpp"
-#include "engine/optim/adamw.hpp"
-#include "engine/optim/clip_grad_norm.hpp"
-#include "engine/optim/sgd.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/comm_hooks.hpp"
+#include "gradsync/ddp/ddp_logging.hpp"
+#include "gradsync/ddp/join.hpp"
+#include "gradsync/optim/adamw.hpp"
+#include "gradsync/optim/clip_grad_norm.hpp"
+#include "gradsync/optim/sgd.hpp"
 #include "tests/torch/fed_model.hpp"
 #include "tests/torch/transformer_model.hpp"
 

@@ -6,11 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/comm/process_group.hpp"
-#include "engine/data/distributed_sampler.hpp"
-#include "engine/ddp/distributed_data_parallel.hpp"
-#include "engine/models/model.hpp"
-#include "engine/optim/optimizer.hpp"
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/data/distributed_sampler.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/models/model.hpp"
+#include "gradsync/optim/optimizer.hpp"
 #include "tests/torch/recorded_parameters.hpp"
 #include "tests/torch/result_writer.hpp"
 

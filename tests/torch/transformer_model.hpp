@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/models/transformer.hpp"
+#include "gradsync/models/transformer.hpp"
 
 namespace gradsync::torch_tests {
 

@@ -1,5 +1,5 @@
 // What a scenario is run without, and how the answer is told.
-#include "predict/ablation.hpp"
+#include "gradsync/predict/ablation.hpp"
 
 #include <nlohmann/json.hpp>
 

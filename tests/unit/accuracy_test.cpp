@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/core/error.hpp"
-#include "predict/accuracy.hpp"
-#include "predict/minimize.hpp"
-#include "predict/ring_cluster.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/accuracy.hpp"
+#include "gradsync/predict/minimize.hpp"
+#include "gradsync/predict/ring_cluster.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 

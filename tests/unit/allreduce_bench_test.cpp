@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "predict/allreduce_bench.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/allreduce_bench.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_process_group.hpp"
 

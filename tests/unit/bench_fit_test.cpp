@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "predict/bench_log.hpp"
-#include "predict/fit.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/bench_log.hpp"
+#include "gradsync/predict/fit.hpp"
 #include "tests/support/catch.hpp"
 
 namespace gradsync {

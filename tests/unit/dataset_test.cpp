@@ -1,12 +1,12 @@
-#include "engine/data/dataset.hpp"
+#include "gradsync/data/dataset.hpp"
 
 #include <cstdint>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/data/data_loader.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/data/data_loader.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -1,7 +1,7 @@
 // Diagnoses of ranks that wait: who keeps them waiting.
 #include <utility>
 
-#include "engine/diagnosis/diagnosis.hpp"
+#include "gradsync/testbed/diagnosis/diagnosis.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/diagnosis/diagnosis.hpp"
+#include "gradsync/testbed/diagnosis/diagnosis.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
 

@@ -1,12 +1,12 @@
 // The faults of a scenario: their words, whom they concern and when, and what they refuse.
 #include <nlohmann/json.hpp>
 
-#include "engine/comm/flight_recorder.hpp"
-#include "engine/core/error.hpp"
-#include "engine/core/name_pattern.hpp"
-#include "engine/faults/fault_injector.hpp"
-#include "engine/train/report_keeper.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/name_pattern.hpp"
+#include "gradsync/testbed/faults/fault_injector.hpp"
+#include "gradsync/testbed/record/report_keeper.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
 

@@ -3,10 +3,11 @@
 
 #include <memory>
 
-#include "engine/models/replay.hpp"
-#include "engine/train/parameter_hash.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/autograd/parameter_hash.hpp"
+#include "gradsync/models/replay.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace gradsync;
 
@@ -15,7 +16,7 @@ TEST_CASE("golden hashes of the replayed scenarios follow from their definition"
                                     {"determinism-replay-3.json", 3},
                                     {"determinism-replay-4.json", 4}}) {
     CAPTURE(file);
-    const Scenario s = load_scenario(std::string(GRADSYNC_SOURCE_DIR "/scenarios/") + file);
+    const Scenario s = load_scenario(gradsync::test::source_dir() + "/scenarios/" + file);
     REQUIRE(s.ranks == ranks);
     REQUIRE(s.optimizer.kind == OptimizerSpec::Kind::kSgd);
     REQUIRE(s.optimizer.momentum == 0);

@@ -1,11 +1,11 @@
-#include "engine/autograd/graph.hpp"
+#include "gradsync/autograd/graph.hpp"
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <string>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
 

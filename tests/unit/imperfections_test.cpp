@@ -3,11 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "engine/core/random.hpp"
-#include "engine/diagnosis/blame.hpp"
-#include "engine/faults/rank_imperfections.hpp"
-#include "engine/train/scenario.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/random.hpp"
+#include "gradsync/testbed/diagnosis/blame.hpp"
+#include "gradsync/testbed/faults/rank_imperfections.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
 

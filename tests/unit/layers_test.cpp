@@ -1,9 +1,9 @@
-#include "engine/models/layers.hpp"
+#include "gradsync/models/layers.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "engine/autograd/ops.hpp"
+#include "gradsync/autograd/ops.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/checkpoint.hpp"
 #include "tests/support/fake_clock.hpp"

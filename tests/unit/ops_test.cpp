@@ -1,11 +1,11 @@
-#include "engine/autograd/ops.hpp"
+#include "gradsync/autograd/ops.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <functional>
 
-#include "engine/core/error.hpp"
-#include "engine/core/random.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
 

@@ -1,6 +1,6 @@
 // optimizer.param_groups of a scenario.
-#include "engine/core/error.hpp"
-#include "engine/train/factories.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/loop/factories.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/small_models.hpp"
 

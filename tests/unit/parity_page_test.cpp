@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 namespace {
 
@@ -24,7 +25,7 @@ std::string squeezed(std::string text) {
 }  // namespace
 
 TEST_CASE("every test that the page on parity with PyTorch names exists") {
-  const std::filesystem::path root(GRADSYNC_SOURCE_DIR);
+  const std::filesystem::path root(gradsync::test::source_dir());
   std::string tests;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "tests")) {
     if (entry.path().extension() == ".cpp") tests += squeezed(read(entry.path()));

@@ -1,7 +1,7 @@
 // The progress line of a long simulation.
 #include <sstream>
 
-#include "predict/progress_line.hpp"
+#include "gradsync/predict/progress_line.hpp"
 #include "tests/support/catch.hpp"
 
 namespace gradsync {

@@ -1,4 +1,4 @@
-#include "engine/core/random.hpp"
+#include "gradsync/core/random.hpp"
 
 #include <algorithm>
 #include <cmath>

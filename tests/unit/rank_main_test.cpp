@@ -1,10 +1,10 @@
 #include <cmath>
 #include <set>
 
-#include "engine/comm/comm_error.hpp"
-#include "engine/train/parameter_hash.hpp"
-#include "engine/train/rank_main.hpp"
-#include "engine/train/run_result.hpp"
+#include "gradsync/autograd/parameter_hash.hpp"
+#include "gradsync/comm/comm_error.hpp"
+#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/train_ranks.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/train/rank_report_json.hpp"
+#include "gradsync/testbed/record/rank_report_json.hpp"
 #include "tests/support/catch.hpp"
 
 namespace gradsync {

@@ -1,4 +1,4 @@
-#include "engine/comm/reduce_functions.hpp"
+#include "gradsync/comm/reduce_functions.hpp"
 
 #include <bit>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/core/float16.hpp"
+#include "gradsync/core/float16.hpp"
 #include "tests/support/catch.hpp"
 
 namespace gradsync {

@@ -1,10 +1,10 @@
-#include "engine/models/replay.hpp"
+#include "gradsync/models/replay.hpp"
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/recorded.hpp"

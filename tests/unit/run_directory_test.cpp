@@ -6,11 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "engine/train/compare.hpp"
-#include "engine/train/files.hpp"
-#include "engine/train/run_directory.hpp"
-#include "engine/train/trace.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/record/files.hpp"
+#include "gradsync/testbed/result/compare.hpp"
+#include "gradsync/testbed/result/run_directory.hpp"
+#include "gradsync/testbed/result/trace.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -2,14 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/version.hpp"
-#include "engine/train/expectations.hpp"
-#include "engine/train/files.hpp"
-#include "engine/train/rank_report_json.hpp"
-#include "engine/train/run_result.hpp"
-#include "engine/train/statistics.hpp"
+#include "gradsync/core/version.hpp"
+#include "gradsync/testbed/record/files.hpp"
+#include "gradsync/testbed/record/rank_report_json.hpp"
+#include "gradsync/testbed/record/statistics.hpp"
+#include "gradsync/testbed/result/expectations.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
+#include "tests/support/paths.hpp"
 
 namespace gradsync {
 namespace {
@@ -90,7 +91,7 @@ TEST_CASE("result: JSON has the stable keys, in their order") {
 }
 
 TEST_CASE("result: docs/results.md defines every key") {
-  const std::string page = read_file(std::string(GRADSYNC_SOURCE_DIR) + "/docs/results.md");
+  const std::string page = read_file(gradsync::test::source_dir() + "/docs/results.md");
   const auto defined = [&](const std::string& key) {
     CAPTURE(key);
     CHECK_THAT(page, contains("`" + key + "`"));

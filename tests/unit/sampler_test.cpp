@@ -3,9 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/core/error.hpp"
-#include "engine/data/distributed_sampler.hpp"
-#include "engine/data/randperm.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/data/distributed_sampler.hpp"
+#include "gradsync/data/randperm.hpp"
 #include "tests/support/catch.hpp"
 
 using gradsync::DistributedSampler;

@@ -8,10 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "engine/train/scenario.hpp"
-#include "engine/train/scenario_table.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
+#include "gradsync/testbed/scenario/scenario_table.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 using namespace gradsync;
 using gradsync::test::contains;
@@ -23,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = GRADSYNC_SOURCE_DIR;
-const fs::path kInvalid = fs::path(GRADSYNC_TEST_DATA) / "invalid";
+const fs::path kSource = gradsync::test::source_dir();
+const fs::path kInvalid = fs::path(gradsync::test::test_data()) / "invalid";
 
 std::string contents(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

@@ -1,4 +1,4 @@
-#include "engine/train/scenario_hints.hpp"
+#include "gradsync/testbed/scenario/scenario_hints.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "engine/train/scenario.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -6,8 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace gradsync;
@@ -16,7 +17,7 @@ using gradsync::test::contains;
 namespace {
 
 Scenario parse(const std::string& text, const std::vector<ScenarioOverride>& overrides = {}) {
-  return parse_scenario(text, "test.json", GRADSYNC_TEST_DATA, overrides);
+  return parse_scenario(text, "test.json", gradsync::test::test_data(), overrides);
 }
 
 ConfigError::Details mistake_in(const std::string& text,
@@ -251,7 +252,7 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.cluster.dragonfly_nodes = 5;
   expected.cluster.software = {Seconds{17e-6}, Seconds{6e-6}, BytesPerSecond{7e9}, 2.5};
   expected.cluster.platform_file =
-      std::filesystem::absolute(std::filesystem::path(GRADSYNC_TEST_DATA) / "invalid.json")
+      std::filesystem::absolute(std::filesystem::path(gradsync::test::test_data()) / "invalid.json")
           .lexically_normal()
           .string();
   expected.communication = {CommunicationSpec::Algorithm::kTree,

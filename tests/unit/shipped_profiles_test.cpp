@@ -3,16 +3,17 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/ddp/bucket_plan.hpp"
-#include "engine/models/profile.hpp"
+#include "gradsync/ddp/bucket_plan.hpp"
+#include "gradsync/models/profile.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 
 namespace gradsync {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(GRADSYNC_SOURCE_DIR) / "scenarios/models";
+const fs::path kModels = fs::path(gradsync::test::source_dir()) / "scenarios/models";
 
 struct Known {
   const char* file;

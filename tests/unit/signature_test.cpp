@@ -1,4 +1,4 @@
-#include "engine/comm/signature.hpp"
+#include "gradsync/comm/signature.hpp"
 
 #include "tests/support/catch.hpp"
 

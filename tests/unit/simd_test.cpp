@@ -1,10 +1,10 @@
-#include "engine/tensor/simd.hpp"
+#include "gradsync/tensor/simd.hpp"
 
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include "engine/core/random.hpp"
+#include "gradsync/core/random.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

@@ -1,9 +1,9 @@
 // Axes, points and tables of a sweep; what a run comes to in a row of it.
 #include <nlohmann/json.hpp>
 
-#include "engine/core/error.hpp"
-#include "predict/bottleneck.hpp"
-#include "predict/sweep.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/bottleneck.hpp"
+#include "gradsync/predict/sweep.hpp"
 #include "tests/support/catch.hpp"
 
 namespace gradsync {

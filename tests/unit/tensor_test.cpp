@@ -1,12 +1,12 @@
-#include "engine/tensor/tensor.hpp"
+#include "gradsync/tensor/tensor.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 
-#include "engine/core/error.hpp"
-#include "engine/tensor/half.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/half.hpp"
 #include "tests/support/catch.hpp"
 
 using gradsync::BFloat16;

@@ -1,10 +1,10 @@
-#include "engine/models/transformer.hpp"
+#include "gradsync/models/transformer.hpp"
 
 #include <cmath>
 #include <cstring>
 
-#include "engine/core/error.hpp"
-#include "engine/core/random.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <set>
 
-#include "engine/core/error.hpp"
-#include "predict/tune.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/tune.hpp"
 #include "tests/support/catch.hpp"
 
 namespace gradsync {

@@ -1,4 +1,4 @@
-#include "engine/core/units.hpp"
+#include "gradsync/core/units.hpp"
 
 #include <cmath>
 #include <limits>

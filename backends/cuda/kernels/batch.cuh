@@ -3,7 +3,7 @@
 #include <array>
 #include <span>
 
-#include "backends/cuda/kernels/launch.cuh"
+#include "gradsync/backends/cuda/kernels/launch.cuh"
 
 namespace gradsync::cuda {
 

@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "backends/cuda/cuda_kernels.hpp"
-#include "backends/cuda/kernels/batch.cuh"
-#include "engine/core/random.hpp"
-#include "engine/tensor/clip_coefficient.hpp"
+#include "gradsync/backends/cuda/cuda_kernels.hpp"
+#include "gradsync/backends/cuda/kernels/batch.cuh"
+#include "gradsync/core/random.hpp"
+#include "gradsync/tensor/clip_coefficient.hpp"
 
 namespace gradsync::cuda {
 namespace {

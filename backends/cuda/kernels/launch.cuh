@@ -5,9 +5,9 @@
 #include <string>
 #include <type_traits>
 
-#include "backends/cuda/cuda_api.hpp"
-#include "engine/core/error.hpp"
-#include "engine/tensor/element.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/tensor/element.hpp"
 
 // The kernels are written in the part of CUDA C++ that a small header can also give a meaning on
 // the host (no warp intrinsics, no atomics, launches by a function): so the tests run the very same

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cuda/cuda_network_kernels.hpp"
-#include "backends/cuda/kernels/launch.cuh"
+#include "gradsync/backends/cuda/cuda_network_kernels.hpp"
+#include "gradsync/backends/cuda/kernels/launch.cuh"
 
 // One block a row or a column, unless said otherwise. Sums go through reduce_block, in an order
 // that depends on the shape alone.

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cuda/cuda_kernels.hpp"
-#include "backends/cuda/kernels/batch.cuh"
+#include "gradsync/backends/cuda/cuda_kernels.hpp"
+#include "gradsync/backends/cuda/kernels/batch.cuh"
 
 namespace gradsync::cuda {
 namespace {

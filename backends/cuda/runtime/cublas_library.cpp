@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "backends/cuda/runtime/cuda_runtime.hpp"
-#include "backends/cuda/runtime/shared_library.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/cuda/runtime/cuda_runtime.hpp"
+#include "gradsync/backends/cuda/runtime/shared_library.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,4 +1,4 @@
-#include "backends/cuda/runtime/cuda_runtime.hpp"
+#include "gradsync/backends/cuda/runtime/cuda_runtime.hpp"
 
 #include <cuda_runtime.h>
 
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

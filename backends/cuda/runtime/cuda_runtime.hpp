@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "backends/cuda/cublas_api.hpp"
-#include "backends/cuda/cuda_api.hpp"
+#include "gradsync/backends/cuda/cublas_api.hpp"
+#include "gradsync/backends/cuda/cuda_api.hpp"
 
 namespace gradsync {
 

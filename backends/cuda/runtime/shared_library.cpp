@@ -1,10 +1,10 @@
-#include "backends/cuda/runtime/shared_library.hpp"
+#include "gradsync/backends/cuda/runtime/shared_library.hpp"
 
 #include <dlfcn.h>
 
 #include <fmt/format.h>
 
-#include "engine/core/error.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 

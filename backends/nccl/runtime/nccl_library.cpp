@@ -1,4 +1,4 @@
-#include "backends/nccl/runtime/nccl_library.hpp"
+#include "gradsync/backends/nccl/runtime/nccl_library.hpp"
 
 #include <nccl.h>
 
@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/cuda/runtime/shared_library.hpp"
-#include "engine/core/error.hpp"
+#include "gradsync/backends/cuda/runtime/shared_library.hpp"
+#include "gradsync/core/error.hpp"
 
 namespace gradsync {
 namespace {

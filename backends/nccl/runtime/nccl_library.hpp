@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/nccl/nccl_api.hpp"
+#include "gradsync/backends/nccl/nccl_api.hpp"
 
 namespace gradsync {
 

@@ -1,5 +1,5 @@
 // `gradsync bench allreduce` on a real backend and simulated.
-#include "predict/bench_log.hpp"
+#include "gradsync/predict/bench_log.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/support/catch.hpp"
 

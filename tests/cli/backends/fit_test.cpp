@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/core/units.hpp"
-#include "engine/train/files.hpp"
-#include "predict/accuracy.hpp"
+#include "gradsync/core/units.hpp"
+#include "gradsync/predict/accuracy.hpp"
+#include "gradsync/testbed/record/files.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/scenarios.hpp"
 #include "tests/support/catch.hpp"

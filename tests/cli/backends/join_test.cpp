@@ -5,6 +5,7 @@
 #include "tests/cli/command.hpp"
 #include "tests/cli/scenarios.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace gradsync::test;
@@ -13,8 +14,8 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<std::string> launched(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {"launch", "--nproc-per-node", "3", "--standalone",
-                                    "--",     GRADSYNC_COMMAND};
+  std::vector<std::string> words = {
+      "launch", "--nproc-per-node", "3", "--standalone", "--", gradsync::test::command_path()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -71,7 +72,7 @@ TEST_CASE("ranks that do not come are named when the time is up") {
       {"launch", "--nproc-per-node", "3", "--standalone", "--", "sh", "-c",
        "test $RANK = 0 || exec sleep 1000; exec \"$0\" run \"$1\" --backend gloo --timeout 1s "
        "--out \"$2\"",
-       GRADSYNC_COMMAND, shipped("quickstart.json"), directory.path() / "out"});
+       gradsync::test::command_path(), shipped("quickstart.json"), directory.path() / "out"});
   CHECK(result.exit_status == 4);
   CHECK_THAT(result.err, contains("missing: rank 1-2"));
 }

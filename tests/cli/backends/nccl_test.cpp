@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "predict/bench_log.hpp"
+#include "gradsync/predict/bench_log.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/scenarios.hpp"
 #include "tests/support/catch.hpp"

@@ -2,11 +2,11 @@
 // need no GPU. So the tests drive whole jobs of processes.
 #include <memory>
 
-#include "backends/nccl/nccl_rank.hpp"
+#include "gradsync/backends/nccl/nccl_rank.hpp"
 #include "tests/fake_cuda/fake_cuda.hpp"
 #include "tests/fake_cuda/process_nccl.hpp"
-#include "tools/backends.hpp"
-#include "tools/rank_request.hpp"
+#include "tools/command/backends.hpp"
+#include "tools/command/rank_request.hpp"
 
 namespace gradsync {
 namespace {

@@ -16,10 +16,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "backends/gloo/gloo_process_group.hpp"
-#include "backends/store/rank_environment.hpp"
-#include "backends/wall_clock.hpp"
-#include "engine/comm/comm_error.hpp"
+#include "gradsync/backends/gloo/gloo_process_group.hpp"
+#include "gradsync/backends/store/rank_environment.hpp"
+#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/comm/comm_error.hpp"
 
 using namespace gradsync;
 

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/simulator/platform/rank_network.hpp"
+#include "gradsync/tensor/tensor.hpp"
+
+namespace gradsync {
+
+class SimClock;
+
+/// One collective as one rank issued it.
+struct Operation {
+  int rank = 0;
+  CollectiveRecord record;
+  Tensor input;   ///< all-gather: this rank's slice; otherwise undefined
+  Tensor output;  ///< undefined for a barrier
+  bool done = false;
+  /// Of the rank, which has to know what it has under way; null where nobody does.
+  SimClock* clock = nullptr;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+/// One collective among all ranks: it learns of each rank's arrival, sends messages, and says for
+/// each rank when its result is there. Lives until its last message has arrived. Kernel context
+/// only, so that its steps never interleave.
+///
+/// How a collective becomes flows, in short (CollectiveFactory decides):
+/// - Gloo's own, with its bits: all-reduce in the ring of RingPlan, all-gather in a ring, broadcast
+///   in a binomial tree, barrier by dissemination (message_ring, flow_ring, tree_collectives);
+/// - everything else follows a Plan (plan_collective): NCCL's algorithms, Gloo's bcube and
+///   halving-doubling, hierarchical.
+/// A message is one flow from rank to rank. With fidelity `flow` all messages of one hop are one
+/// flow; with `analytic` there are none.
+class Collective : public std::enable_shared_from_this<Collective> {
+ public:
+  struct Context {
+    RankNetwork* network;
+    int ranks;  ///< that have an actor
+    int alike;  ///< ranks for which each of them stands, itself among them
+    /// Is called once for each rank, when its result is there and all that it sent was received.
+    std::function<void(Operation&)> completed;
+  };
+
+  virtual ~Collective() = default;
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+  /// Every rank joins once, with collectives that have the same signature.
+  void join(OperationPtr operation);
+
+ protected:
+  explicit Collective(Context context);
+
+  virtual void on_join(int rank) = 0;
+
+  RankNetwork& network() const noexcept { return *context_.network; }
+  int ranks() const noexcept { return context_.ranks; }
+  int alike() const noexcept { return context_.alike; }
+  bool has_joined(int rank) const { return operations_[index(rank)] != nullptr; }
+  Operation& operation(int rank) const { return *operations_[index(rank)]; }
+  void complete(int rank);
+  /// Sends a message of this collective; `arrived` may use `this`.
+  void send(int from, int to, Bytes bytes, std::function<void()> arrived);
+  /// A flow of this collective: see RankNetwork::transfer. `left` may use `this`.
+  void transfer(int from, int to, double bytes, std::function<void()> left);
+  void after(Seconds delay, std::function<void()> event);
+
+  static std::size_t index(int rank) noexcept { return static_cast<std::size_t>(rank); }
+
+ private:
+  Context context_;
+  std::vector<OperationPtr> operations_;  // by rank; null before it joins
+};
+
+}  // namespace gradsync

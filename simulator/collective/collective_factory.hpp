@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "gradsync/simulator/collective/analytic.hpp"
+#include "gradsync/simulator/collective/collective.hpp"
+#include "gradsync/simulator/plan/planner.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
+
+namespace gradsync {
+
+/// Makes the collectives of one simulated job: the library's plan at the fidelity of the run.
+class CollectiveFactory {
+ public:
+  /// `fidelity` is not kAuto. `links` is used by kAnalytic and must outlive the factory.
+  CollectiveFactory(const ClusterSpec& cluster, const CommunicationSpec& communication, int ranks,
+                    Fidelity fidelity, Links* links, WireLatency wire);
+
+  int ranks() const noexcept { return ranks_; }
+  /// That the library's software takes before a collective's first message.
+  Seconds per_operation() const noexcept { return per_operation_; }
+  const Planner& planner() const noexcept { return planner_; }
+
+  /// The collective that `first`, the record of the rank that came first, describes.
+  std::shared_ptr<Collective> make(const Collective::Context& context,
+                                   const CollectiveRecord& first);
+
+ private:
+  int ranks_;
+  Fidelity fidelity_;
+  Seconds per_operation_;
+  Planner planner_;
+  std::optional<AnalyticTimer> timer_;
+  Seconds network_free_{0};
+};
+
+}  // namespace gradsync

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "gradsync/simulator/collective/collective.hpp"
+#include "gradsync/simulator/plan/ring_plan.hpp"
+
+namespace gradsync {
+
+/// A ring whose messages are merged into one flow a hop, for scale: n flows instead of n * 2(n-1)
+/// times the segments of a chunk.
+///
+/// When all ranks have joined, each hop carries `steps` * `step_bytes` bytes at once, and ends
+/// `steps` latencies of the hop after its last byte has left: steps * (a + step_bytes / b) on a
+/// free hop, what MessageRing takes. The slowest hop ends the collective, for all ranks at the same
+/// instant. Under contention the bytes share cables as those of the messages do; what is lost is
+/// that a fast hop would wait for a slow one step by step, and that a rank that is late only stops
+/// its neighbours once they need its data.
+class FlowRing : public Collective {
+ protected:
+  /// `direction` +1 or -1: rank r sends to r + direction.
+  FlowRing(const Context& context, int direction, std::int64_t steps, Bytes step_bytes);
+
+  /// All results at once; nothing to do for meta tensors.
+  virtual void deliver() = 0;
+
+  void on_join(int rank) final;
+
+ private:
+  void start();
+  void hop_ended(int sender);
+  void finish();
+  int next(int rank) const noexcept { return (rank + direction_ + ranks()) % ranks(); }
+
+  int direction_;
+  std::int64_t steps_;
+  Bytes step_bytes_;
+  int joined_ = 0;
+  int flows_ = 0;        // under way
+  Seconds finished_{0};  // when the slowest hop so far has paid its latencies
+};
+
+/// As MessageAllreduce, in time and in bits.
+class FlowAllreduce final : public FlowRing {
+ public:
+  FlowAllreduce(const Context& context, const CollectiveRecord& record);
+
+ protected:
+  void deliver() override;
+
+ private:
+  FlowAllreduce(const Context& context, const CollectiveRecord& record, const RingPlan& plan);
+
+  RingPlan plan_;
+  ReduceFunction reduce_;
+  std::size_t element_size_;
+};
+
+/// As MessageAllgather.
+class FlowAllgather final : public FlowRing {
+ public:
+  FlowAllgather(const Context& context, const CollectiveRecord& record);
+
+ protected:
+  void deliver() override;
+
+ private:
+  Bytes slice_bytes_;
+};
+
+}  // namespace gradsync

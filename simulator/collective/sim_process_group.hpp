@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/simulator/collective/sim_group.hpp"
+#include "gradsync/simulator/kernel/sim_clock.hpp"
+
+namespace gradsync {
+
+/// One simulated rank's end of a SimGroup. Issuing a collective and waiting for it first pay the
+/// clock's debt, so that both happen at the instant that the rank's clock shows. So does asking
+/// `Work::is_completed`; simulated time does not pass by asking, so a rank that polls must spend
+/// some (Clock::advance) in between.
+///
+/// Failures: kTimeout where a wait (or shutdown) lasted longer than the group's timeout, kDesync on
+/// all ranks when collectives that meet differ, otherwise what `SimGroup::fail` was told. A wait
+/// that nothing can end any more throws no Error: SimGrid finds the deadlock at once and unwinds
+/// the rank's stack with an exception that must not be caught.
+class SimProcessGroup final : public ProcessGroup {
+ public:
+  SimProcessGroup(int rank, SimGroup& group, SimClock& clock,
+                  std::shared_ptr<FlightRecorder> recorder);
+
+  std::string backend_name() const override { return "sim"; }
+  void shutdown() override;
+  void stall() override;
+
+ protected:
+  WorkPtr do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) override;
+  WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
+  WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
+  WorkPtr do_barrier(const CollectiveRecord& record) override;
+  std::shared_ptr<ProcessGroup> do_split(const std::string& name,
+                                         const std::vector<int>& members) override;
+
+ private:
+  WorkPtr issue(Tensor input, Tensor output, const CollectiveRecord& record);
+
+  SimGroup* group_;
+  SimClock* clock_;
+};
+
+}  // namespace gradsync

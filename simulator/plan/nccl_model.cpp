@@ -1,0 +1,324 @@
+#include "gradsync/simulator/plan/nccl_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "gradsync/core/error.hpp"
+
+namespace gradsync::nccl {
+namespace {
+
+using Generation = ClusterSpec::Generation;
+using NodeTopology = ClusterSpec::NodeTopology;
+
+constexpr double kGiga = 1e9;
+constexpr double kMicro = 1e-6;
+
+std::size_t index(Protocol protocol) {
+  return static_cast<std::size_t>(protocol);
+}
+
+int floor_log2(int value) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
+}
+
+/// GB/s that a GPU can give each of `channels` inside its node.
+double gpu_gbps(const ClusterSpec& cluster, int channels) {
+  // A cube mesh gives a GPU six links; the others one cable.
+  const double links = cluster.node_topology == NodeTopology::kCubeMesh ? 6 : 1;
+  return cluster.intra_node.bandwidth.value / kGiga * links / channels;
+}
+
+Graph ring_graph(const ClusterSpec& cluster, int nodes) {
+  const double gpu = cluster.intra_node.bandwidth.value / kGiga;
+  Graph graph;
+  if (nodes == 1) {
+    switch (cluster.node_topology) {
+      case NodeTopology::kSwitch:
+        graph.channels = limits(cluster.generation).nvlink_channels;
+        graph.intra_gbps = gpu / graph.channels;
+        break;
+      case NodeTopology::kCubeMesh:
+        graph.channels = 6;  // one for each NVLink of a GPU
+        graph.intra_gbps = gpu;
+        break;
+      case NodeTopology::kPcieTree:
+        graph.channels = 2;
+        graph.intra_gbps = gpu / graph.channels;
+        break;
+    }
+    graph.inter_gbps = graph.intra_gbps;
+    return graph;
+  }
+  graph.channels = static_cast<int>(cluster.nics_per_node);
+  const double adapter = cluster.inter_node.bandwidth.value / kGiga;
+  const double bound = std::min(adapter, gpu_gbps(cluster, graph.channels));
+  graph.inter_gbps = bound;  // slower than the slowest of the list: as it is
+  for (const double speed : network_speeds(cluster.generation)) {
+    if (speed > 0 && speed <= bound) {
+      graph.inter_gbps = speed;
+      break;
+    }
+  }
+  graph.intra_gbps = graph.inter_gbps;
+  return graph;
+}
+
+/// The channels of the ring. Between two nodes a tree sends each byte once over an adapter, where a
+/// ring sends nearly two, so NCCL lets it have more inside the nodes (src/graph/search.cc, pass 2):
+/// the next speeds of its list, until that is twice the adapter's or the GPU has no more.
+Graph tree_graph(const ClusterSpec& cluster, int nodes, Graph graph) {
+  if (nodes == 1) return graph;
+  const auto speeds = network_speeds(cluster.generation);
+  auto speed = std::find(speeds.rbegin(), speeds.rend(), graph.intra_gbps);
+  if (speed == speeds.rend()) return graph;
+  for (++speed; speed != speeds.rend(); ++speed) {
+    if (graph.intra_gbps >= 2 * graph.inter_gbps || *speed > gpu_gbps(cluster, graph.channels))
+      break;
+    graph.intra_gbps = *speed;
+  }
+  return graph;
+}
+
+Graph nvls_graph(const ClusterSpec& cluster, int nodes) {
+  Graph graph;
+  graph.channels = std::max(limits(cluster.generation).nvls_channels, 1);
+  // 8 x 40 GB/s of a Hopper GPU's 370.8 (log in NVIDIA/nccl#1197): NVLS takes 0.863 of the links.
+  graph.intra_gbps = 0.863 * cluster.intra_node.bandwidth.value / kGiga / graph.channels;
+  graph.inter_gbps = graph.intra_gbps;
+  if (nodes > 1) {
+    const double adapters =
+        cluster.inter_node.bandwidth.value / kGiga * static_cast<double>(cluster.nics_per_node);
+    graph.inter_gbps = adapters / graph.channels;
+  }
+  return graph;
+}
+
+}  // namespace
+
+Model::Model(const ClusterSpec& cluster, int ranks) : cluster_(cluster), ranks_(ranks) {
+  const auto gpus = static_cast<int>(cluster.gpus_per_node);
+  nodes_ = (ranks + gpus - 1) / gpus;
+  per_node_ = std::min(ranks, gpus);
+  ring_ = nccl::ring_graph(cluster, nodes_);
+  tree_ = tree_graph(cluster, nodes_, ring_);
+  nvls_ = nvls_graph(cluster, nodes_);
+}
+
+std::size_t Model::nodes_column() const noexcept {
+  return static_cast<std::size_t>(std::min(nodes_, 3) - 1);
+}
+
+bool Model::allows(Algorithm algorithm, Protocol protocol) const {
+  const bool nvls = algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree;
+  if (nvls) {
+    const bool has_switch = cluster_.node_topology == NodeTopology::kSwitch &&
+                            limits(cluster_.generation).nvls_efficiency > 0 && per_node_ > 1;
+    // Across nodes NVLS alone needs SHARP in the fabric, which is off by default.
+    const bool right_size = (algorithm == Algorithm::kNvls) == (nodes_ == 1);
+    return has_switch && right_size && protocol == Protocol::kSimple;
+  }
+  if (protocol == Protocol::kLl128) {
+    const bool nvlink = cluster_.node_topology != NodeTopology::kPcieTree || per_node_ == 1;
+    return nvlink && (nodes_ == 1 || cluster_.gpu_direct);
+  }
+  return true;
+}
+
+double Model::wire_factor(Protocol protocol) noexcept {
+  switch (protocol) {
+    case Protocol::kLl:
+      return 2.0;  // 4 bytes of flag with 4 of data
+    case Protocol::kLl128:
+      return 128.0 / 120.0;
+    case Protocol::kSimple:
+      break;
+  }
+  return 1.0;
+}
+
+double Model::bus_gbps(Algorithm algorithm, Protocol protocol) const {
+  const Limits& limit = limits(cluster_.generation);
+  const std::size_t column = nodes_column();
+  if (algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree) {
+    const double share = static_cast<double>(nvls_.channels - 1) / nvls_.channels;
+    double channel = nvls_.intra_gbps * limit.nvls_efficiency * share * 2;
+    if (nodes_ > 1) {
+      channel = std::min(channel, nvls_.inter_gbps * (nodes_ <= 2 ? 2 : 1));
+      const double most = limit.nvls_tree_channel[column];
+      if (most > 0) channel = std::min(channel, most);
+    }
+    return nvls_.channels * channel;
+  }
+  const double channels = ring_.channels;
+  const double ll_max =
+      nodes_ == 1 ? limit.ll_max[0] : ll_max_between_nodes(cluster_.cpu_vendor)[column];
+  const Graph& graph = algorithm == Algorithm::kTree ? tree_ : ring_;
+  double bus = channels * (nodes_ <= 2 ? graph.intra_gbps : graph.inter_gbps);
+  if (algorithm == Algorithm::kRing) {
+    if (protocol == Protocol::kLl) return std::min(ll_max, bus / 2);
+    if (protocol == Protocol::kLl128) {
+      return std::min(bus * 0.92, channels * limit.ring_ll128_channel[column]);
+    }
+    return bus;
+  }
+  bus = std::min(bus * 0.92, channels * limit.tree_channel[column]);
+  if (protocol == Protocol::kLl) return std::min(bus / 3.8, ll_max);
+  if (protocol == Protocol::kLl128) {
+    return std::min(bus * (nodes_ == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                    channels * limit.tree_ll128_channel[column]);
+  }
+  return bus;
+}
+
+Seconds Model::hop_latency(Algorithm algorithm, Protocol protocol, bool between_nodes) const {
+  const Latencies& latency = latencies(algorithm);
+  const std::size_t p = index(protocol);
+  if (!between_nodes) {
+    const bool pci = cluster_.node_topology == NodeTopology::kPcieTree;
+    return Seconds((pci ? latency.pci : latency.nvlink)[p] * kMicro);
+  }
+  // With one rank a node a ring is as quick as a tree across the network.
+  const double network = per_node_ == 1 && algorithm == Algorithm::kRing
+                             ? latencies(Algorithm::kTree).network[p]
+                             : latency.network[p];
+  return Seconds(network * kMicro);
+}
+
+Seconds Model::base_latency(Algorithm algorithm, Protocol protocol) const {
+  return Seconds(latencies(algorithm).base[index(protocol)] * kMicro);
+}
+
+double Model::latency_us(Algorithm algorithm, Protocol protocol) const {
+  const double base = latencies(algorithm).base[index(protocol)];
+  const double intra = hop_latency(algorithm, protocol, false).count() / kMicro;
+  const double inter = hop_latency(algorithm, protocol, true).count() / kMicro;
+  switch (algorithm) {
+    case Algorithm::kRing: {
+      double overhead = 0;  // of the network's proxy, where there is one
+      if (nodes_ > 1) {
+        overhead = cluster_.cpu_vendor == ClusterSpec::CpuVendor::kAmd ? 2.0 : 1.0;
+        if (protocol == Protocol::kSimple) overhead *= 3;
+      }
+      const int network_steps = nodes_ == 1 ? 0 : 2 * (nodes_ - 1);
+      const int steps = 2 * (ranks_ - 1);
+      return base + (steps - network_steps) * std::max(intra, overhead) + network_steps * inter;
+    }
+    case Algorithm::kTree:
+      return base + 2 * ((per_node_ - 1) * intra + floor_log2(nodes_) * inter);
+    case Algorithm::kNvls:
+      return intra;
+    case Algorithm::kNvlsTree:
+      break;
+  }
+  return base + intra + 2 * floor_log2(nodes_) * inter;
+}
+
+int Model::trimmed_channels(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
+  if (algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree) return nvls_.channels;
+  // NCCL lays every ring twice once the search is over.
+  int channels = std::min(2 * ring_.channels, 64);
+  double threads = protocol == Protocol::kLl128 ? 640 : 512;
+  double threshold = 8;
+  if (protocol == Protocol::kSimple) {
+    threshold = 64;
+    if (ring_.channels * ring_.intra_gbps <= 12) threads = 256;
+  } else if (protocol == Protocol::kLl && algorithm == Algorithm::kRing) {
+    threshold = 8.0 * ranks_;
+  }
+  while (channels > 1 && static_cast<double>(bytes) < channels * threads * threshold) --channels;
+  return channels;
+}
+
+Candidate Model::rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
+  Candidate candidate;
+  candidate.algorithm = algorithm;
+  candidate.protocol = protocol;
+  candidate.channels = trimmed_channels(algorithm, protocol, bytes);
+  if (ranks_ == 1) return candidate;
+  double latency = latency_us(algorithm, protocol);
+  // A ring passes every byte 2(n-1)/n times; NCCL rates NVLS in the same measure.
+  const double n = ranks_;
+  const double factor = algorithm == Algorithm::kTree ? 0.5 : n / (2 * (n - 1));
+  double bandwidth = bus_gbps(algorithm, protocol) * factor;
+  candidate.latency = Seconds(latency * kMicro);
+  candidate.bandwidth = {bandwidth * kGiga};
+  const bool corrected =
+      algorithm == Algorithm::kTree ||
+      (algorithm == Algorithm::kNvlsTree && cluster_.generation == Generation::kBlackwell &&
+       cluster_.cpu_vendor != ClusterSpec::CpuVendor::kOther);
+  if (corrected) {
+    const auto size = static_cast<std::uint64_t>(std::max<Bytes>(bytes / 64, 1));
+    const auto step = static_cast<std::size_t>(std::bit_width(size) - 1);
+    if (step < kTreeCorrections - 1) bandwidth *= tree_correction(protocol)[step];
+  }
+  const double bytes_a_rank = static_cast<double>(bytes) / (ring_.channels * n);
+  if (algorithm == Algorithm::kRing && protocol == Protocol::kSimple && nodes_ > 1 &&
+      bytes_a_rank >= 64) {
+    latency *= limits(cluster_.generation).plateau_factor;
+  }
+  candidate.time = Seconds(latency * kMicro + static_cast<double>(bytes) / (bandwidth * kGiga));
+  return candidate;
+}
+
+std::vector<Candidate> Model::candidates(Bytes bytes) const {
+  std::vector<Candidate> all;
+  for (const Algorithm algorithm : kAlgorithms) {
+    for (const Protocol protocol : kProtocols) {
+      if (allows(algorithm, protocol)) all.push_back(rate(algorithm, protocol, bytes));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+  return all;
+}
+
+Candidate Model::choose(Bytes bytes, const Algorithm* algorithm, const Protocol* protocol) const {
+  for (const Candidate& candidate : candidates(bytes)) {
+    if ((algorithm == nullptr || candidate.algorithm == *algorithm) &&
+        (protocol == nullptr || candidate.protocol == *protocol)) {
+      return candidate;
+    }
+  }
+  throw ConfigError({"", "/communication/protocol", "a protocol that the cluster allows",
+                     protocol == nullptr ? "auto" : to_string(*protocol),
+                     "LL128 needs NVLink inside nodes and GPUDirect between them; NVLS is Simple"});
+}
+
+Candidate Model::choose_ring(Bytes bytes, OpType op) const {
+  // The ring's bytes on a link: S for a broadcast, (n-1) slices for an all-gather, where an
+  // all-reduce has 2(n-1)/n S; a step is a rank further on, and there are n-1 of them.
+  const double n = ranks_;
+  Candidate best;
+  bool first = true;
+  for (const Protocol protocol : kProtocols) {
+    if (!allows(Algorithm::kRing, protocol)) continue;
+    Candidate candidate = rate(Algorithm::kRing, protocol, bytes);
+    const double bus = bus_gbps(Algorithm::kRing, protocol) * kGiga;
+    candidate.bandwidth = {op == OpType::kBroadcast ? bus : bus / std::max(n - 1, 1.0)};
+    candidate.latency = candidate.latency / 2;
+    candidate.time =
+        candidate.latency + Seconds(static_cast<double>(bytes) / candidate.bandwidth.value);
+    if (first || candidate.time < best.time) best = candidate;
+    first = false;
+  }
+  return best;
+}
+
+std::string explain(const Model& model, Bytes bytes, const Candidate& chosen) {
+  std::string text = fmt::format("{:<10} {:<7} {:>12} {:>12} {:>9}\n", "algorithm", "proto",
+                                 "latency us", "GB/s", "model us");
+  for (const Candidate& c : model.candidates(bytes)) {
+    const bool taken = c.algorithm == chosen.algorithm && c.protocol == chosen.protocol;
+    text +=
+        fmt::format("{:<10} {:<7} {:>12.1f} {:>12.1f} {:>9.1f}{}\n", to_string(c.algorithm),
+                    to_string(c.protocol), c.latency.count() / kMicro, c.bandwidth.value / kGiga,
+                    c.time.count() / kMicro, taken ? "  <- chosen" : "");
+  }
+  return text;
+}
+
+}  // namespace gradsync::nccl

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/simulator/plan/nccl_model.hpp"
+#include "gradsync/simulator/plan/plan.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
+
+namespace gradsync {
+
+/// Chooses how the simulated library does a collective, and remembers the plans.
+///
+/// Gloo: the ring for all-reduces, unless the scenario names another algorithm; its broadcast,
+/// barrier and all-gather. NCCL: what its cost model chooses (nccl_model.hpp), within what the
+/// scenario allows; a ring for broadcasts and all-gathers; a barrier is an all-reduce of 4 bytes.
+class Planner {
+ public:
+  Planner(const ClusterSpec& cluster, const CommunicationSpec& communication, int ranks,
+          WireLatency wire);
+
+  /// The plan for the collective. Null where `bit_exact` and Gloo's own ring, tree and barrier are
+  /// simulated message by message in Gloo's order of sums (message_ring.hpp, tree_collectives.hpp).
+  std::shared_ptr<const Plan> plan(const CollectiveRecord& record, bool bit_exact);
+
+  /// Why each kind and size of collective goes the way it goes, in the order in which they came.
+  const std::vector<std::string>& explanations() const noexcept { return explanations_; }
+
+ private:
+  std::shared_ptr<const Plan> gloo_plan(const CollectiveRecord& record, bool bit_exact);
+  std::shared_ptr<const Plan> nccl_plan(const CollectiveRecord& record);
+  std::shared_ptr<const Plan> hierarchical_plan(const Hops& hops);
+  PlanPhase nccl_phase(const CollectiveRecord& record, nccl::Algorithm algorithm,
+                       const Hops& hops) const;
+  nccl::Candidate choose(const CollectiveRecord& record) const;
+  Hops nccl_hops(nccl::Algorithm algorithm, nccl::Protocol protocol) const;
+  std::vector<std::vector<int>> rings() const;
+  std::vector<std::vector<int>> node_members() const;
+
+  ClusterSpec cluster_;
+  CommunicationSpec communication_;
+  Hops hops_;  // without a protocol
+  std::optional<nccl::Model> model_;
+  std::map<std::string, std::shared_ptr<const Plan>> plans_;
+  std::map<std::string, std::shared_ptr<const std::vector<PlanPhase>>> phases_;
+  std::map<std::string, bool> explained_;
+  std::vector<std::string> explanations_;
+};
+
+}  // namespace gradsync

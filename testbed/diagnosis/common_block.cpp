@@ -1,0 +1,104 @@
+#include "gradsync/testbed/diagnosis/common_block.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/autograd/parameter_hash.hpp"
+#include "gradsync/testbed/diagnosis/evidence.hpp"
+#include "gradsync/testbed/diagnosis/rules.hpp"
+
+namespace gradsync::diagnosis {
+namespace {
+
+/// True if every rank's report has the field, and all have the same.
+template <typename Field>
+bool all_have_one(const Digest& digest, Field RankReport::*field) {
+  std::set<Field> seen;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr) return false;
+    seen.insert(view.report->*field);
+  }
+  return seen.size() == 1 && !seen.begin()->empty();
+}
+
+/// The last step of which every rank has the hash of its parameters; -1 if there is none.
+std::int64_t last_hashed_step(const Digest& digest) {
+  std::int64_t last = -1;
+  for (const RankView& view : digest.ranks) {
+    std::int64_t of_rank = -1;
+    if (view.report != nullptr) {
+      for (const StepRecord& step : view.report->steps) {
+        if (!step.parameter_hash.empty()) of_rank = std::max(of_rank, step.step);
+      }
+    }
+    last = view.rank == 0 ? of_rank : std::min(last, of_rank);
+  }
+  return last;
+}
+
+bool any_collective(const Digest& digest) {
+  return std::ranges::any_of(digest.ranks,
+                             [](const RankView& view) { return !view.collectives.empty(); });
+}
+
+}  // namespace
+
+void note_tie(Diagnosis& diagnosis) {
+  diagnosis.confidence = "tie";
+  diagnosis.notes.push_back(
+      "the two sides are equally large, so the majority does not say which is right");
+}
+
+void weigh(Diagnosis& found, const Digest& digest) {
+  if (found.confidence != "certain") return;
+  if (found.kind == "unknown") {
+    found.confidence = "open";
+  } else if (found.kind == "network" || !digest.with(Standing::kUnknown).empty()) {
+    found.confidence = "likely";
+  }
+}
+
+std::vector<std::string> ruled_out(const Diagnosis& found, const Digest& digest) {
+  std::vector<std::string> list;
+  const bool complete = digest.with(Standing::kUnknown).empty();
+  if (!complete) return list;  // what a silent rank did cannot be excluded
+  if (digest.with(Standing::kFailed).empty() && digest.with(Standing::kDied).empty()) {
+    list.push_back("a crash: no rank failed or died");
+  }
+  if (any_collective(digest) && !first_mismatch(digest)) {
+    list.push_back(
+        "collectives that differ: all that met agree in operation, size, type and label");
+  }
+  if (all_have_one(digest, &RankReport::config_hash)) {
+    list.push_back("settings that differ: all ranks have one configuration hash");
+  }
+  if (all_have_one(digest, &RankReport::tensors)) {
+    list.push_back("models that differ: all ranks have the same parameters, in order and shape");
+  }
+  const std::int64_t hashed = last_hashed_step(digest);
+  if (hashed >= 0 && !first_hash_difference(digest)) {
+    list.push_back(fmt::format("parameters that differ: equal on all ranks up to step {}", hashed));
+  }
+  if (!digest.all_finished() && found.kind != "network" &&
+      digest.with(Standing::kRunning).empty()) {
+    list.push_back("a rank that is busy: each waits in a collective or has ended");
+  }
+  return list;
+}
+
+Reproduction reproduction(const Diagnosis& found, const Scenario& scenario) {
+  nlohmann::ordered_json json = to_json(scenario);
+  for (const char* key : {"output", "expect", "backend"}) json.erase(key);
+  Reproduction result;
+  result.scenario_hash = hash_text(json.dump()).hex();
+  result.seeds = fmt::format("seeds: weights {}, data {}, sampler {}", scenario.seed,
+                             scenario.data.seed, scenario.sampler.seed);
+  result.command = "gradsync run scenario.json";
+  result.stop_step = found.step;
+  return result;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,136 @@
+#include "gradsync/testbed/diagnosis/digest.hpp"
+
+#include <algorithm>
+
+namespace gradsync::diagnosis {
+namespace {
+
+/// A report that nobody filled in: the rank was killed, or has not begun. That its launcher ended
+/// it when others had failed says nothing of it.
+bool is_blank(const RankReport& report) {
+  if (report.error_code && report.error_code != ErrorCode::kPeerFailed) return false;
+  return report.state == RankState::kRunning && report.phase == Phase::kInit &&
+         report.flight.empty() && report.collectives.empty() && report.steps.empty() &&
+         report.phases.empty();
+}
+
+bool is_of_others(ErrorCode code) {
+  return code == ErrorCode::kPeerFailed || code == ErrorCode::kRankDied;
+}
+
+/// Told to end by a signal, the rank passed that on as its last word and left a report.
+bool ended_by_signal(const RankReport& report) {
+  constexpr int kSignalled = 128;           // a shell's convention for "ended by a signal"
+  if (report.clean_up_since) return false;  // it had failed before, by what its error says
+  return report.error_code == ErrorCode::kRankDied &&
+         (report.exit_signal || report.exit_code.value_or(0) > kSignalled);
+}
+
+Standing standing_of(const RankReport& report, bool pending) {
+  const bool process_ended = report.exit_signal || report.exit_code;
+  switch (report.state) {
+    case RankState::kFinished:
+      return Standing::kFinished;
+    case RankState::kRunning:
+      if (process_ended && report.error_code == ErrorCode::kPeerFailed) break;  // by the launcher
+      if (process_ended || report.error_code == ErrorCode::kRankDied) return Standing::kDied;
+      break;
+    case RankState::kFailed:
+      if (ended_by_signal(report)) return Standing::kDied;
+      if (report.error_code == ErrorCode::kTimeout) return Standing::kBlocked;
+      if (!report.error_code || !is_of_others(*report.error_code)) return Standing::kFailed;
+      break;
+  }
+  if (pending) return Standing::kBlocked;
+  return is_blank(report) ? Standing::kUnknown : Standing::kRunning;
+}
+
+RankView view_of(const RankReport& report) {
+  RankView view;
+  view.rank = report.rank;
+  view.report = &report;
+  view.collectives = all_collectives(report);
+  for (const CollectiveRecord* record : view.collectives) {
+    if (record->state == CollectiveState::kCompleted) {
+      view.last_completed = record;
+    } else if (view.pending == nullptr) {
+      view.pending = record;
+    }
+  }
+  if (view.pending == nullptr && report.failed_collective) {
+    view.pending = &*report.failed_collective;
+  }
+  view.standing = standing_of(report, view.pending != nullptr);
+  view.timed_out = view.standing == Standing::kBlocked && report.error_code == ErrorCode::kTimeout;
+  if (view.standing == Standing::kUnknown) view.report = nullptr;
+  return view;
+}
+
+void find_first_failure(Digest& digest) {
+  Seconds first{0};
+  for (const RankView& view : digest.ranks) {
+    FirstFailure kind = FirstFailure::kNone;
+    if (view.timed_out) kind = FirstFailure::kTimeout;
+    if (view.standing == Standing::kFailed) kind = FirstFailure::kError;
+    if (view.standing == Standing::kDied) kind = FirstFailure::kDeath;
+    if (kind == FirstFailure::kNone) continue;
+    if (digest.first_failure == FirstFailure::kNone || view.report->ended < first) {
+      digest.first_failure = kind;
+      digest.first_failed_rank = view.rank;
+      first = view.report->ended;
+    }
+  }
+}
+
+}  // namespace
+
+const char* to_string(Standing standing) noexcept {
+  switch (standing) {
+    case Standing::kFinished:
+      return "finished";
+    case Standing::kBlocked:
+      return "blocked";
+    case Standing::kFailed:
+      return "failed";
+    case Standing::kDied:
+      return "died";
+    case Standing::kRunning:
+      return "running";
+    case Standing::kUnknown:
+      return "no report";
+  }
+  return "unknown";
+}
+
+std::vector<int> Digest::with(Standing standing) const {
+  std::vector<int> found;
+  for (const RankView& view : ranks) {
+    if (view.standing == standing) found.push_back(view.rank);
+  }
+  return found;
+}
+
+bool Digest::all_finished() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const RankView& view) { return view.standing == Standing::kFinished; });
+}
+
+Digest make_digest(const std::vector<RankReport>& reports, const Scenario& scenario) {
+  Digest digest;
+  digest.scenario = &scenario;
+  digest.ranks.resize(static_cast<std::size_t>(std::max<std::int64_t>(scenario.ranks, 0)));
+  for (std::size_t rank = 0; rank < digest.ranks.size(); ++rank) {
+    digest.ranks[rank].rank = static_cast<int>(rank);
+  }
+  for (const RankReport& report : reports) {
+    if (report.rank < 0 || report.rank >= scenario.ranks) {
+      digest.foreign_ranks.push_back(report.rank);
+    } else {
+      digest.ranks[static_cast<std::size_t>(report.rank)] = view_of(report);
+    }
+  }
+  find_first_failure(digest);
+  return digest;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include "gradsync/core/rank_list.hpp"
+#include "gradsync/testbed/diagnosis/evidence.hpp"
+#include "gradsync/testbed/diagnosis/rules.hpp"
+#include "gradsync/testbed/diagnosis/sentences.hpp"
+
+namespace gradsync::diagnosis {
+
+/// Equal operations that were issued at different places of the program: either two branches that
+/// do the same, or two quantities that are averaged with each other.
+std::optional<Diagnosis> find_different_call_sites(const Digest& digest) {
+  if (!digest.all_finished()) return std::nullopt;
+  const auto difference = first_site_difference(digest);
+  if (!difference) return std::nullopt;
+  const CollectiveRecord& record = *difference->record;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "silent divergence";
+  diagnosis.kind = "different_call_sites";
+  diagnosis.catalog = "K05";
+  diagnosis.confidence = "likely";  // two branches may well mean the same
+  diagnosis.ranks = difference->odd_ranks();
+  if (record.label.step >= 0) diagnosis.step = record.label.step;
+  diagnosis.collective = describe_collective(record);
+  diagnosis.because = fmt::format("{} was issued at different places of the program: {}",
+                                  describe_collective(record), difference->describe("at", "at"));
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom = "nothing stops: operation, size and label are equal";
+  diagnosis.fix =
+      "issue it at one place on every rank; where two branches do mean the same quantity, nothing "
+      "is "
+      "wrong";
+  if (difference->tie()) note_tie(diagnosis);
+  return diagnosis;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,168 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gradsync/core/rank_list.hpp"
+#include "gradsync/testbed/diagnosis/evidence.hpp"
+#include "gradsync/testbed/diagnosis/rules.hpp"
+#include "gradsync/testbed/diagnosis/sentences.hpp"
+
+namespace gradsync::diagnosis {
+namespace {
+
+/// What the failure of one rank did to the others, and the step in which it shows.
+void add_consequences(Diagnosis& diagnosis, const Digest& digest) {
+  const auto frontier = find_frontier(digest);
+  if (!frontier) return;
+  diagnosis.collective = describe_collective(*frontier->record);
+  if (frontier->record->label.bucket >= 0) diagnosis.bucket = frontier->record->label.bucket;
+  if (!diagnosis.step && frontier->record->label.step >= 0) {
+    diagnosis.step = frontier->record->label.step;
+  }
+  diagnosis.first_symptom = describe(*frontier);
+  diagnosis.consequences.push_back(
+      fmt::format("the errors of {} follow from it", rank_list(frontier->waiting)));
+}
+
+/// The step in which the rank was: one is counted before its evaluation, checkpoint and what else
+/// the program does after it.
+std::int64_t step_of(const RankReport& report) {
+  const bool counted = report.phase == Phase::kEvaluation || report.phase == Phase::kCheckpoint ||
+                       report.phase == Phase::kUser || report.phase == Phase::kCheck;
+  return std::max<std::int64_t>(report.steps_completed - (counted ? 1 : 0), 0);
+}
+
+/// "in step 2 (optimizer)", or the phase alone outside the training loop.
+std::string place_of(const RankReport& report) {
+  const bool in_loop = report.phase != Phase::kInit && report.phase != Phase::kShutdown;
+  return in_loop ? fmt::format("in step {} ({})", step_of(report), to_string(report.phase))
+                 : fmt::format("in {}", to_string(report.phase));
+}
+
+/// The end of a sentence that begins with "the process of rank N".
+std::string describe_exit(const RankReport& report) {
+  constexpr int kSignalled = 128;
+  if (report.exit_signal) return "was ended by " + describe_signal(*report.exit_signal);
+  if (report.exit_code.value_or(0) > kSignalled) {
+    return "was ended by " + describe_signal(*report.exit_code - kSignalled);
+  }
+  if (report.exit_code) {
+    return fmt::format("ended with exit status {} and without a report", *report.exit_code);
+  }
+  return "ended without a report";
+}
+
+/// The first report, by time, of a rank that noticed that another was gone; null if none did, or if
+/// something else is known to have gone wrong first.
+const RankReport* first_witness_of_a_death(const Digest& digest) {
+  if (digest.first_failure != FirstFailure::kNone) return nullptr;
+  const RankReport* first = nullptr;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr || view.report->error_code != ErrorCode::kRankDied) continue;
+    if (first == nullptr || view.report->ended < first->ended) first = view.report;
+  }
+  return first;
+}
+
+}  // namespace
+
+std::optional<Diagnosis> find_rank_died(const Digest& digest) {
+  Diagnosis diagnosis;
+  diagnosis.verdict = "crash";
+  diagnosis.kind = "rank_died";
+  diagnosis.catalog = "K06";
+  if (digest.first_failure == FirstFailure::kDeath) {
+    const RankView& dead = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
+    diagnosis.ranks = {dead.rank};
+    diagnosis.because =
+        fmt::format("the process of rank {} {}", dead.rank, describe_exit(*dead.report));
+  } else if (const RankReport* witness = first_witness_of_a_death(digest)) {
+    // Nobody watched the processes, but the others noticed that one was gone.
+    diagnosis.ranks = digest.with(Standing::kUnknown);
+    diagnosis.because =
+        diagnosis.ranks.empty()
+            ? witness->error
+            : fmt::format("the process of {} ended without a report", rank_list(diagnosis.ranks));
+  } else {
+    return std::nullopt;
+  }
+  diagnosis.first_cause = diagnosis.because;
+  add_consequences(diagnosis, digest);
+  diagnosis.fix =
+      "find out what ended the process: the kernel's log names the out-of-memory killer, a "
+      "scheduler's log its own kills; signals such as SIGSEGV are a defect in the program";
+  return diagnosis;
+}
+
+std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr) continue;
+    const auto& events = view.report->events;
+    const auto raised = std::find_if(events.begin(), events.end(), [](const RankEvent& event) {
+      return event.kind == RankEventKind::kRaised;
+    });
+    if (raised == events.end()) continue;
+    // Where the host does not wait for a collective, the handler ends as it was meant to, and the
+    // error of its collective is the others' alone.
+    const bool is_hidden = view.report->error.find(raised->what) == std::string::npos;
+    if (!is_hidden && view.pending == nullptr) continue;
+    Diagnosis diagnosis;
+    diagnosis.verdict = "crash";
+    diagnosis.kind = "error";
+    diagnosis.catalog = "K06";
+    diagnosis.ranks = {view.rank};
+    diagnosis.step = raised->step;
+    diagnosis.because = fmt::format("rank {} raised in step {} ({}): {}", view.rank, raised->step,
+                                    to_string(raised->phase), raised->what);
+    diagnosis.first_cause = diagnosis.because;
+    if (view.pending != nullptr) {
+      diagnosis.collective = describe_collective(*view.pending);
+      diagnosis.first_symptom = fmt::format(
+          "its handler went into {}{}, {}", diagnosis.collective,
+          view.pending->label.site.empty() ? "" : " at " + view.pending->label.site,
+          is_hidden ? "and the error of that hides the first" : "where the others are not");
+    }
+    std::vector<int> others;
+    for (const RankView& other : digest.ranks) {
+      if (other.rank != view.rank) others.push_back(other.rank);
+    }
+    diagnosis.consequences.push_back(
+        fmt::format("the errors of {} follow from it", rank_list(others)));
+    diagnosis.fix =
+        "correct what the first error names; and issue no collective while an exception is "
+        "handled: the other ranks are somewhere else";
+    return diagnosis;
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnosis> find_error(const Digest& digest) {
+  if (digest.first_failure != FirstFailure::kError) return std::nullopt;
+  const RankReport& report =
+      *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
+  Diagnosis diagnosis;
+  diagnosis.verdict = "crash";
+  diagnosis.kind = "error";
+  diagnosis.catalog = "K06";
+  if (report.error_code == ErrorCode::kDesync) {
+    // Found by a comparison of the engine's own, which says what is not the same.
+    diagnosis.verdict = "desync";
+    diagnosis.kind = "mismatch";
+    diagnosis.catalog = "";
+  }
+  diagnosis.ranks = {digest.first_failed_rank};
+  if (report.phase != Phase::kInit) diagnosis.step = step_of(report);
+  diagnosis.because = report.error;
+  diagnosis.first_cause = fmt::format("{} failed {}", rank_list(diagnosis.ranks), place_of(report));
+  add_consequences(diagnosis, digest);
+  std::vector<int> later = digest.with(Standing::kFailed);
+  std::erase(later, digest.first_failed_rank);
+  if (!later.empty()) {
+    diagnosis.notes.push_back(fmt::format("{} failed too, later", rank_list(later)));
+  }
+  diagnosis.fix = fmt::format("correct what the error of {} names; the others are its victims",
+                              rank_list(diagnosis.ranks));
+  return diagnosis;
+}
+
+}  // namespace gradsync::diagnosis

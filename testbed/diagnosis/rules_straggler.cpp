@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include "gradsync/core/rank_list.hpp"
+#include "gradsync/testbed/diagnosis/rules.hpp"
+#include "gradsync/testbed/diagnosis/stragglers.hpp"
+
+namespace gradsync::diagnosis {
+
+/// One rank to which nearly all of the lateness belongs, again and again, and that costs much:
+/// noise spreads over the ranks, and what happened once is no straggler.
+std::optional<Diagnosis> find_straggler(const Digest& digest) {
+  constexpr std::int64_t kFewestCollectives = 4;
+  constexpr double kNearlyAll = 0.75;
+  constexpr double kMuch = 0.3;  // of the time of all steps
+  const Arrivals arrivals = measure_arrivals(digest);
+  if (!digest.all_finished() || arrivals.collectives < kFewestCollectives ||
+      arrivals.ranks.empty()) {
+    return std::nullopt;
+  }
+  const Arrivals::Rank& worst = arrivals.ranks.front();
+  if (worst.clearly_late < kFewestCollectives || worst.share < kNearlyAll || worst.cost < kMuch) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis;
+  diagnosis.verdict = "waiting";
+  diagnosis.kind = "straggler";
+  diagnosis.catalog = "K15";
+  diagnosis.ranks = {worst.rank};
+  diagnosis.step = worst.first_late_step;
+  diagnosis.because = fmt::format(
+      "{} comes last to {} of {} reductions of gradients, behind in {}; the others wait for it in "
+      "backward, so that all ranks' backward times look alike",
+      rank_list(diagnosis.ranks), worst.clearly_late, arrivals.collectives,
+      worst.phase.empty() ? "a phase that is not recorded" : worst.phase);
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom = "steps take longer on every rank";
+  diagnosis.fix =
+      fmt::format("find what holds {} up in {} (trace.json shows the phases)",
+                  rank_list(diagnosis.ranks), worst.phase.empty() ? "its steps" : worst.phase);
+  return diagnosis;
+}
+
+}  // namespace gradsync::diagnosis

@@ -1,0 +1,100 @@
+#include "gradsync/testbed/diagnosis/scenario_fix.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace gradsync {
+namespace {
+
+/// Faults that put ranks out of step only because not all of them have it.
+bool is_harmless_on_all(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kSkip:
+    case FaultKind::kLeaveLoop:
+    case FaultKind::kCollective:
+    case FaultKind::kGroup:
+    case FaultKind::kLossScale:
+    case FaultKind::kClip:
+    case FaultKind::kLearningRate:
+    case FaultKind::kResume:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The fault becomes that of all ranks where that puts them in step, and goes where it does not.
+std::string change_faults(Scenario& scenario) {
+  std::string changes;
+  std::vector<FaultSpec> kept;
+  for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
+    FaultSpec fault = scenario.faults[i];
+    const bool everywhere = fault.ranks.empty() || std::ssize(fault.ranks) == scenario.ranks;
+    std::string change;
+    if (fault.kind == FaultKind::kEvaluate && fault.through_ddp) {
+      fault.through_ddp = false;
+      change = fmt::format("faults[{}] (evaluate): around DDP", i);
+    } else if (is_harmless_on_all(fault.kind) ||
+               (fault.kind == FaultKind::kThrow && fault.caught)) {
+      if (!everywhere)
+        change = fmt::format("faults[{}] ({}): on all ranks", i, to_string(fault.kind));
+      fault.ranks.clear();
+    } else {
+      changes += fmt::format("{}without faults[{}] ({})", changes.empty() ? "" : "; ", i,
+                             to_string(fault.kind));
+      continue;
+    }
+    if (!change.empty()) changes += (changes.empty() ? "" : "; ") + change;
+    // Two that were one call with two payloads become equal; one is enough.
+    const bool twice = std::any_of(kept.begin(), kept.end(), [&](const FaultSpec& other) {
+      return other.kind == FaultKind::kCollective && fault.kind == FaultKind::kCollective &&
+             other.name == fault.name && other.at == fault.at && other.step == fault.step &&
+             other.group == fault.group;
+    });
+    if (!twice) kept.push_back(fault);
+  }
+  scenario.faults = std::move(kept);
+  return changes;
+}
+
+}  // namespace
+
+std::optional<ScenarioFix> fix_scenario(const Scenario& scenario, const Diagnosis& diagnosis) {
+  ScenarioFix fix{scenario, {}};
+  Scenario& s = fix.scenario;
+  s.expect = {};
+  const std::string& kind = diagnosis.kind;
+  if (kind == "uneven_shards" || kind == "uneven_batches") {
+    s.sampler.shard_sizes.clear();
+    s.sampler.pad = true;
+    fix.description = "sampler.pad = true, without sampler.shard_sizes";
+  } else if (kind == "unused_parameters") {
+    s.ddp.find_unused_parameters = true;
+    fix.description = "ddp.find_unused_parameters = true";
+  } else if (kind == "static_graph_changed") {
+    s.ddp.static_graph = false;
+    s.ddp.find_unused_parameters = true;
+    fix.description = "ddp.static_graph = false, ddp.find_unused_parameters = true";
+  } else if (kind == "buffers_differ") {
+    s.ddp.broadcast_buffers = true;
+    fix.description = "ddp.broadcast_buffers = true";
+  } else if (kind == "parameter_outside_ddp" && !s.ddp.params_and_buffers_to_ignore.empty()) {
+    s.ddp.params_and_buffers_to_ignore.clear();
+    fix.description = "ddp.params_and_buffers_to_ignore = []";
+  } else if (kind == "slow_section" || kind == "late_rank") {
+    constexpr double kMore = 10;
+    s.timeout *= kMore;
+    fix.description = fmt::format("timeout = {}", format_duration(s.timeout));
+  } else if (kind == "same_order_every_epoch" && !s.sampler.set_epoch) {
+    s.sampler.set_epoch = true;
+    fix.description = "sampler.set_epoch = true";
+  } else {
+    fix.description = change_faults(s);
+  }
+  if (fix.description.empty()) return std::nullopt;
+  return fix;
+}
+
+}  // namespace gradsync

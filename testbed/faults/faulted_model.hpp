@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gradsync/models/model.hpp"
+#include "gradsync/testbed/scenario/fault_spec.hpp"
+
+namespace gradsync {
+
+/// A model as DDP is shown it: what it computes is that of the model inside, but parameters may be
+/// in another order, of another shape, named otherwise, more of them, or be the ones that were
+/// there before they were replaced; and it may have a buffer that each forward pass updates from
+/// the rank's own batch.
+class FaultedModel final : public Model {
+ public:
+  /// `model` must outlive it. Throws Error(kInvalidScenario) for a parameter that it does not have.
+  FaultedModel(Model& model, const std::vector<FaultSpec>& faults, Device& device);
+
+  const std::vector<ParameterPtr>& parameters() const override { return parameters_; }
+  const std::vector<BufferPtr>& buffers() const override { return model_->buffers(); }
+  std::vector<Variable> forward(const Batch& batch, Graph& graph) override {
+    return model_->forward(batch, graph);
+  }
+  Seconds replayed_optimizer_time() const override { return model_->replayed_optimizer_time(); }
+
+ private:
+  void apply(const FaultSpec& fault, Device& device);
+
+  Model* model_;
+  std::vector<ParameterPtr> parameters_;
+};
+
+/// The parameters that a fault means, in the order of `parameters`; all where it names none.
+std::vector<ParameterPtr> meant_parameters(const std::vector<ParameterPtr>& parameters,
+                                           const FaultSpec& fault);
+
+}  // namespace gradsync

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "gradsync/core/clock.hpp"
+#include "gradsync/testbed/scenario/fault_spec.hpp"
+#include "gradsync/testbed/scenario/imperfection_spec.hpp"
+
+namespace gradsync {
+
+/// What a rank does before it meets the others, called by its world: comes late, or, by `stall`,
+/// never.
+void come_to_rendezvous(const std::vector<FaultSpec>& faults, const ImperfectionSpec& imperfections,
+                        int rank, Clock& clock, const std::function<void()>& stall);
+
+/// The ranks that publish an address at which nobody reaches them.
+std::vector<int> ranks_with_wrong_address(const std::vector<FaultSpec>& faults, int world_size);
+
+}  // namespace gradsync

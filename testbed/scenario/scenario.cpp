@@ -1,0 +1,70 @@
+#include "gradsync/testbed/scenario/scenario.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/scenario/scenario_document.hpp"
+#include "gradsync/testbed/scenario/scenario_reader.hpp"
+#include "gradsync/testbed/scenario/scenario_table.hpp"
+
+namespace gradsync {
+namespace {
+
+using scenario_table::Json;
+using scenario_table::Section;
+
+Json write_section(const Section& section, const Scenario& scenario) {
+  Json object = Json::object();
+  const std::string kind = scenario_table::kind_of(section, scenario);
+  if (!kind.empty()) object["kind"] = kind;
+  for (const scenario_table::Field& field : section.fields) {
+    if (!scenario_table::applies(field, kind)) continue;
+    Json value = field.write(scenario);
+    // null is written where it turns something off that is on by default, and left out elsewhere.
+    if (value.is_null() && scenario_table::default_of(section, field, kind).is_null()) continue;
+    object[field.name] = std::move(value);
+  }
+  for (const Section& child : section.sections) {
+    if (child.is_list()) {
+      Json list = Json::array();
+      for (const Scenario& item : child.items(scenario)) list.push_back(write_section(child, item));
+      object[child.name] = std::move(list);
+      continue;
+    }
+    Json inner = write_section(child, scenario);
+    if (!inner.empty()) object[child.name] = std::move(inner);
+  }
+  return object;
+}
+
+}  // namespace
+
+Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverride>& overrides) {
+  namespace fs = std::filesystem;
+  const auto refuse = [&](const std::string& found) {
+    throw ConfigError({file, "", "a scenario file", found, ""});
+  };
+  std::error_code error;
+  if (fs::is_directory(file, error)) refuse("a folder");
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) refuse(fs::exists(file, error) ? "a file that cannot be read" : "no such file");
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  return parse_scenario(text, file, fs::path(file).parent_path().string(), overrides);
+}
+
+Scenario parse_scenario(const std::string& text, const std::string& name,
+                        const std::string& base_dir,
+                        const std::vector<ScenarioOverride>& overrides) {
+  const scenario_table::ScenarioDocument document(text, name, base_dir, overrides);
+  Scenario scenario = scenario_table::read_scenario(document, base_dir);
+  scenario_table::check_scenario(document, scenario);
+  return scenario;
+}
+
+nlohmann::ordered_json to_json(const Scenario& scenario) {
+  return write_section(scenario_table::root(), scenario);
+}
+
+}  // namespace gradsync

@@ -1,0 +1,243 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "gradsync/testbed/scenario/scenario_table.hpp"
+
+/// How a C++ type stands in a scenario file, and the builder of the table's rows: `field` takes the
+/// type from the member, so a row says only what the type does not.
+namespace gradsync::scenario_table {
+
+/// What a value has to satisfy beyond its type. In a list it holds for each item.
+struct Rule {
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+  bool open_minimum = false;  ///< the minimum itself is refused
+  bool open_maximum = false;
+  std::vector<std::string> choices = {};  ///< of a text
+  std::string pattern = {};               ///< of a text: a regular expression
+  std::string pattern_name = {};          ///< what the pattern stands for, with its article
+  bool is_file = false;                   ///< a text that names an existing file
+};
+
+inline Rule any() {
+  return {};
+}
+inline Rule at_least(double minimum) {
+  return {.minimum = minimum};
+}
+inline Rule above(double minimum) {
+  return {.minimum = minimum, .open_minimum = true};
+}
+inline Rule between(double minimum, double maximum) {
+  return {.minimum = minimum, .maximum = maximum};
+}
+/// In [minimum, maximum).
+inline Rule from_to_below(double minimum, double maximum) {
+  return {.minimum = minimum, .maximum = maximum, .open_maximum = true};
+}
+inline Rule one_of(std::vector<std::string> choices) {
+  return {.choices = std::move(choices)};
+}
+inline Rule matching(std::string pattern, std::string name) {
+  return {.pattern = std::move(pattern), .pattern_name = std::move(name)};
+}
+inline Rule existing_file() {
+  return {.is_file = true};
+}
+
+/// Names of an enumeration's values in the file: specialize with
+/// `static constexpr std::array<std::pair<const char*, E>, N> kNames`.
+template <class E>
+struct EnumNames;
+
+/// Each Codec has
+///   type(rule)         what is expected, for people: "a whole number >= 1"
+///   schema(rule)       draft-07
+///   read(value, rule)  throws Mistake
+///   write(value)
+template <class T>
+struct Codec;
+
+#define GRADSYNC_DECLARE_CODEC(T)                       \
+  template <>                                           \
+  struct Codec<T> {                                     \
+    static std::string type(const Rule& rule);          \
+    static Json schema(const Rule& rule);               \
+    static T read(const Json& value, const Rule& rule); \
+    static Json write(const T& value);                  \
+  }
+GRADSYNC_DECLARE_CODEC(bool);
+GRADSYNC_DECLARE_CODEC(std::int64_t);   // at most 2^31-1: a product of two is no overflow
+GRADSYNC_DECLARE_CODEC(std::uint64_t);  // seeds
+GRADSYNC_DECLARE_CODEC(double);
+GRADSYNC_DECLARE_CODEC(std::string);
+GRADSYNC_DECLARE_CODEC(Seconds);
+GRADSYNC_DECLARE_CODEC(BytesPerSecond);
+GRADSYNC_DECLARE_CODEC(FlopsPerSecond);
+#undef GRADSYNC_DECLARE_CODEC
+
+/// An enumeration is a text with the choices of its EnumNames; the row's rule adds nothing.
+template <class E>
+requires std::is_enum_v<E>
+struct Codec<E> {
+  static Rule rule() {
+    Rule rule;
+    for (const auto& [name, value] : EnumNames<E>::kNames) rule.choices.push_back(name);
+    return rule;
+  }
+  static std::string type(const Rule&) { return Codec<std::string>::type(rule()); }
+  static Json schema(const Rule&) { return Codec<std::string>::schema(rule()); }
+  static E read(const Json& json, const Rule&) {
+    const std::string text = Codec<std::string>::read(json, rule());
+    for (const auto& [name, value] : EnumNames<E>::kNames) {
+      if (text == name) return value;
+    }
+    throw Mistake{type({})};
+  }
+  static Json write(const E& written) {
+    for (const auto& [name, value] : EnumNames<E>::kNames) {
+      if (written == value) return name;
+    }
+    return nullptr;
+  }
+};
+
+/// null stands for "unset".
+template <class T>
+struct Codec<std::optional<T>> {
+  static std::string type(const Rule& rule) { return Codec<T>::type(rule) + ", or null"; }
+  static Json schema(const Rule& rule) {
+    Json schema = Codec<T>::schema(rule);
+    schema["type"] = Json::array({schema.at("type"), "null"});
+    if (schema.contains("enum")) schema["enum"].push_back(nullptr);
+    return schema;
+  }
+  static std::optional<T> read(const Json& value, const Rule& rule) {
+    if (value.is_null()) return std::nullopt;
+    try {
+      return Codec<T>::read(value, rule);
+    } catch (Mistake& mistake) {
+      mistake.expected += ", or null";
+      throw;
+    }
+  }
+  static Json write(const std::optional<T>& value) {
+    return value ? Codec<T>::write(*value) : Json(nullptr);
+  }
+};
+
+/// Checks that `value` is a list, of `size` items unless that is negative; throws Mistake.
+void require_list(const Json& value, std::ptrdiff_t size, const std::string& expected);
+/// The item's mistake, with the item's position in front of its pointer.
+Mistake in_item(Mistake mistake, std::size_t index);
+
+template <class T>
+struct Codec<std::vector<T>> {
+  static std::string type(const Rule& rule) { return "a list; each item " + Codec<T>::type(rule); }
+  static Json schema(const Rule& rule) {
+    return {{"type", "array"}, {"items", Codec<T>::schema(rule)}};
+  }
+  static std::vector<T> read(const Json& value, const Rule& rule) {
+    require_list(value, -1, type(rule));
+    std::vector<T> items;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      try {
+        items.push_back(Codec<T>::read(value[i], rule));
+      } catch (const Mistake& mistake) {
+        throw in_item(mistake, i);
+      }
+    }
+    return items;
+  }
+  static Json write(const std::vector<T>& value) {
+    Json items = Json::array();
+    for (const T& item : value) items.push_back(Codec<T>::write(item));
+    return items;
+  }
+};
+
+template <class T, std::size_t N>
+struct Codec<std::array<T, N>> {
+  static std::string type(const Rule& rule) {
+    return "a list of " + std::to_string(N) + "; each item " + Codec<T>::type(rule);
+  }
+  static Json schema(const Rule& rule) {
+    Json schema = Codec<std::vector<T>>::schema(rule);
+    schema["minItems"] = N;
+    schema["maxItems"] = N;
+    return schema;
+  }
+  static std::array<T, N> read(const Json& value, const Rule& rule) {
+    require_list(value, N, type(rule));
+    const std::vector<T> items = Codec<std::vector<T>>::read(value, rule);
+    std::array<T, N> array{};
+    std::copy(items.begin(), items.end(), array.begin());
+    return array;
+  }
+  static Json write(const std::array<T, N>& value) { return Json(value); }
+};
+
+/// An absolute path from what the file says; throws Mistake where there is no such file.
+std::string resolve_file(const std::string& path, const std::string& base_dir);
+
+/// The rest of a row: see Field.
+struct RowOptions {
+  std::vector<std::string> kinds = {};
+  std::vector<Json> examples = {};
+  std::string default_text = {};
+  std::vector<std::string> other_names = {};
+  bool required = false;
+};
+
+/// A row whose value is not one member: `get` returns a T, `set` takes one.
+template <class T, class Get, class Set>
+Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::string description,
+                     RowOptions options = {}) {
+  Field row;
+  row.name = std::move(name);
+  row.description = std::move(description);
+  row.type = Codec<T>::type(rule);
+  row.schema = Codec<T>::schema(rule);
+  row.kinds = std::move(options.kinds);
+  row.examples = std::move(options.examples);
+  row.default_text = std::move(options.default_text);
+  row.other_names = std::move(options.other_names);
+  row.required = options.required;
+  row.read = [set, rule](const Json& value, const std::string& base_dir, Scenario& scenario) {
+    T typed = Codec<T>::read(value, rule);
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (rule.is_file) typed = resolve_file(typed, base_dir);
+    }
+    set(scenario, std::move(typed));
+  };
+  row.write = [get](const Scenario& scenario) { return Codec<T>::write(get(scenario)); };
+  return row;
+}
+
+/// A row for a member: `member` takes a scenario, const or not, and returns a reference into it
+/// (SCENARIO_MEMBER).
+template <class Member>
+Field field(std::string name, Member member, const Rule& rule, std::string description,
+            RowOptions options = {}) {
+  using T = std::remove_cvref_t<decltype(member(std::declval<Scenario&>()))>;
+  return computed_field<T>(
+      std::move(name), [member](const Scenario& s) -> const T& { return member(s); },
+      [member](Scenario& s, T value) { member(s) = std::move(value); }, rule,
+      std::move(description), std::move(options));
+}
+
+#define SCENARIO_MEMBER(path) \
+  [](auto& s) -> auto& {      \
+    return s.path;            \
+  }
+
+}  // namespace gradsync::scenario_table

@@ -1,0 +1,77 @@
+#include "gradsync/testbed/scenario/scenario_table.hpp"
+
+#include <algorithm>
+
+#include "gradsync/testbed/scenario/scenario_codec.hpp"
+
+namespace gradsync::scenario_table {
+namespace {
+
+Section make_root() {
+  return {
+      .name = "",
+      .description = "A training job and the world in which it runs.",
+      .fields =
+          {
+              field("name", SCENARIO_MEMBER(name), any(),
+                    "Name of the scenario in results and reports.",
+                    {.default_text = "the file's name without its ending"}),
+              field("description", SCENARIO_MEMBER(description), any(),
+                    "What the scenario shows, in a sentence or two."),
+              field("backend", SCENARIO_MEMBER(backend), one_of({"gloo", "nccl", "sim"}),
+                    "What moves the bytes: `gloo` runs a process for each rank on CPUs, `nccl` a "
+                    "process for each GPU, `sim` predicts the run in simulated time."),
+              field("ranks", SCENARIO_MEMBER(ranks), at_least(1),
+                    "Number of ranks: the world size.",
+                    {.examples = {2, 8, 1024},
+                     .other_names = {"world_size", "nproc_per_node", "nprocs", "num_ranks"}}),
+              field("seed", SCENARIO_MEMBER(seed), any(),
+                    "Seed of the initial weights; the same on every rank."),
+              field("timeout", SCENARIO_MEMBER(timeout), above(0),
+                    "Longest wait for a collective and for the ranks to come together. In `sim` "
+                    "it is not needed to end a hang: nothing can move any more, and that is seen "
+                    "at once.",
+                    {.examples = {"5s", "30s", "10min"}}),
+              field("detail", SCENARIO_MEMBER(detail), any(),
+                    "Compare what each collective is for (step, epoch, bucket, purpose) before "
+                    "bytes move. false: only what must fit for them to move (operation, elements, "
+                    "type, root), as PyTorch does without TORCH_DISTRIBUTED_DEBUG=DETAIL; ranks "
+                    "that are out of step then exchange data. On `nccl` the ranks compare through "
+                    "the store, beside the collectives; with false they compare nothing there."),
+          },
+      .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
+                   train_section(), ddp_section(), cluster_section(), communication_section(),
+                   simulation_section(), gloo_section(), nccl_section(), output_section(),
+                   expect_section(), faults_section(), imperfections_section()},
+  };
+}
+
+}  // namespace
+
+const Section& root() {
+  static const Section section = make_root();
+  return section;
+}
+
+bool applies(const Field& field, const std::string& kind) {
+  return field.kinds.empty() ||
+         std::find(field.kinds.begin(), field.kinds.end(), kind) != field.kinds.end();
+}
+
+std::string kind_of(const Section& section, const Scenario& scenario) {
+  for (const Kind& kind : section.kinds) {
+    if (kind.selected(scenario)) return kind.name;
+  }
+  return "";
+}
+
+Json default_of(const Section& section, const Field& field, const std::string& kind) {
+  if (field.required) return nullptr;
+  Scenario scenario;
+  for (const Kind& candidate : section.kinds) {
+    if (candidate.name == kind) candidate.select(scenario);
+  }
+  return field.write(scenario);
+}
+
+}  // namespace gradsync::scenario_table

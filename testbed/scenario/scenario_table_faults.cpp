@@ -1,0 +1,315 @@
+// The rows of "faults": what goes wrong in a run, and on which ranks.
+
+#include "gradsync/testbed/scenario/scenario_codec.hpp"
+
+namespace gradsync::scenario_table {
+
+template <>
+struct EnumNames<FaultPoint> {
+  static constexpr std::array<std::pair<const char*, FaultPoint>, 11> kNames{
+      {{"init", FaultPoint::kInit},
+       {"data", FaultPoint::kData},
+       {"forward", FaultPoint::kForward},
+       {"backward", FaultPoint::kBackward},
+       {"optimizer", FaultPoint::kOptimizer},
+       {"evaluation", FaultPoint::kEvaluation},
+       {"checkpoint", FaultPoint::kCheckpoint},
+       {"step_end", FaultPoint::kStepEnd},
+       {"epoch_end", FaultPoint::kEpochEnd},
+       {"training_end", FaultPoint::kTrainingEnd},
+       {"clean_up", FaultPoint::kCleanUp}}};
+};
+template <>
+struct EnumNames<OpType> {
+  static constexpr std::array<std::pair<const char*, OpType>, 4> kNames{
+      {{"allreduce", OpType::kAllreduce},
+       {"broadcast", OpType::kBroadcast},
+       {"allgather", OpType::kAllgather},
+       {"barrier", OpType::kBarrier}}};
+};
+template <>
+struct EnumNames<ReduceOp> {
+  static constexpr std::array<std::pair<const char*, ReduceOp>, 3> kNames{
+      {{"sum", ReduceOp::kSum}, {"max", ReduceOp::kMax}, {"min", ReduceOp::kMin}}};
+};
+
+namespace {
+
+/// The table's functions see one fault at a time: the last of the scenario that they are given (see
+/// Section::items).
+const FaultSpec& current(const Scenario& scenario) {
+  static const FaultSpec kNone;
+  return scenario.faults.empty() ? kNone : scenario.faults.back();
+}
+FaultSpec& current(Scenario& scenario) {
+  if (scenario.faults.empty()) scenario.faults.emplace_back();
+  return scenario.faults.back();
+}
+
+#define FAULT_MEMBER(member)  \
+  [](auto& s) -> auto& {      \
+    return current(s).member; \
+  }
+
+/// A condition lasts to the end of the run where nothing else is said, an event one step.
+Kind fault_kind(FaultKind value, bool lasts, FaultPoint at, std::string description) {
+  return {to_string(value), std::move(description),
+          [=](Scenario& s) {
+            current(s).kind = value;
+            current(s).at = at;
+            current(s).steps = lasts ? 0 : 1;
+          },
+          [=](const Scenario& s) { return current(s).kind == value; }};
+}
+
+std::vector<std::string> names(std::initializer_list<FaultKind> kinds) {
+  std::vector<std::string> list;
+  for (const FaultKind kind : kinds) list.emplace_back(to_string(kind));
+  return list;
+}
+
+std::vector<Kind> fault_kinds() {
+  using K = FaultKind;
+  using P = FaultPoint;
+  return {
+      fault_kind(K::kSkip, false, P::kBackward,
+                 "The rank goes on to its next batch (`continue`): before the forward pass, or "
+                 "with `\"at\": \"backward\"` after it, as loops do that find a NaN loss."),
+      fault_kind(K::kLeaveLoop, false, P::kStepEnd,
+                 "The rank leaves its training loop before this step: an early stop or a clock "
+                 "that only it has seen."),
+      fault_kind(K::kThrow, false, P::kForward,
+                 "An exception. `caught`: the rank's loop swallows it and goes on with the next "
+                 "batch; else it ends the rank."),
+      fault_kind(K::kExit, false, P::kForward,
+                 "The rank's process ends without a word (`os._exit`)."),
+      fault_kind(K::kKill, false, P::kForward,
+                 "A signal ends the rank's process, or with SIGSTOP stops it."),
+      fault_kind(K::kDelay, false, P::kForward, "The rank takes longer."),
+      fault_kind(K::kStall, false, P::kData,
+                 "The rank never comes back: a loader that waits for a lock, a kernel that does "
+                 "not return; with `\"at\": \"clean_up\"` a clean-up that blocks after a failure."),
+      fault_kind(K::kSlow, true, P::kStepEnd,
+                 "The rank's host is slow: all that it computes takes `factor` times as long."),
+      fault_kind(K::kResume, true, P::kInit,
+                 "The rank starts at optimizer step `to_step`, as from a checkpoint that the "
+                 "others do not load."),
+      fault_kind(
+          K::kCollective, false, P::kStepEnd,
+          "A collective of the program's own, beside those of DDP: on all ranks, or only on some."),
+      fault_kind(K::kEvaluate, false, P::kEvaluation,
+                 "A forward pass without gradients after the step, through DDP or around it."),
+      fault_kind(K::kGroup, true, P::kInit,
+                 "A second process group, made by `new_group`, which all ranks have to call."),
+      fault_kind(K::kUnused, false, P::kForward,
+                 "Parameters get no gradient: a branch of the model that is not taken."),
+      fault_kind(
+          K::kOrder, true, P::kInit,
+          "DDP is given the parameters in another order: the named ones in reverse, or all."),
+      fault_kind(K::kShape, true, P::kInit, "DDP is given a parameter of another shape."),
+      fault_kind(K::kRename, true, P::kInit,
+                 "DDP is given parameters with `name` in front of their names."),
+      fault_kind(K::kReplace, true, P::kInit,
+                 "Parameters are replaced after DDP has been made: its hooks sit on the old ones."),
+      fault_kind(K::kAdd, true, P::kInit,
+                 "DDP is given more parameters behind those of the model, as of one more layer."),
+      fault_kind(
+          K::kReadyTwice, false, P::kBackward,
+          "The hook of a parameter fires twice in one backward pass (reentrant checkpoints)."),
+      fault_kind(K::kNan, false, P::kBackward,
+                 "The loss, and with it every gradient of the rank, is NaN."),
+      fault_kind(
+          K::kLossScale, true, P::kBackward,
+          "The rank multiplies its loss by `value` and divides the reduced gradients by it."),
+      fault_kind(K::kClip, true, P::kOptimizer,
+                 "The rank clips its gradients, which are reduced already, to the norm `value`."),
+      fault_kind(K::kNormReducedAgain, true, P::kOptimizer,
+                 "The squared norm of the gradients, which are reduced already, is summed over the "
+                 "ranks again; the clip goes by its root."),
+      fault_kind(K::kClipBeforeUnscale, true, P::kOptimizer,
+                 "The gradients are clipped before they are divided by the loss scale."),
+      fault_kind(K::kClipInsideAccumulation, true, P::kBackward,
+                 "The gradients are divided by the loss scale and clipped after each micro step, "
+                 "not after the last alone."),
+      fault_kind(K::kLearningRate, true, P::kOptimizer, "The rank has a learning rate of its own."),
+      fault_kind(K::kNoSync, false, P::kForward,
+                 "Whether a micro step's gradients are reduced, whatever `train.no_sync` says."),
+      fault_kind(K::kSampler, true, P::kInit,
+                 "The rank's sampler has another seed, forgets `set_epoch`, or deals the shard of "
+                 "another rank."),
+      fault_kind(
+          K::kRendezvous, true, P::kInit,
+          "The rank comes `duration` late to the rendezvous, or never (no `duration`); or in "
+          "time, and gives the others a `wrong_address`."),
+      fault_kind(K::kDevice, true, P::kInit,
+                 "The rank claims a device; by default each has one of its own."),
+      fault_kind(K::kSlots, true, P::kInit,
+                 "The rank's simulated device has room for the kernels of only so many collectives "
+                 "at a time, of all process groups; each holds its place until it is over."),
+      fault_kind(
+          K::kLink, true, P::kStepEnd,
+          "From `duration` on the cables of a simulated node, or a `link` by its name, have "
+          "`factor` of their bandwidth, 0 for a link that is down, or lose `loss_percent` of "
+          "the packets; to the end of the run, or for as long as it `lasts`."),
+  };
+}
+
+std::vector<Field> loop_fields() {
+  using K = FaultKind;
+  return {
+      field("ranks", FAULT_MEMBER(ranks), at_least(0),
+            "On which ranks; `[]`: on all. The ranks that call `new_group`, for a `group`."),
+      field("step", FAULT_MEMBER(step), at_least(0),
+            "The (first) optimizer step in which it happens, from 0.",
+            {.kinds = names({K::kSkip, K::kLeaveLoop, K::kThrow, K::kExit, K::kKill, K::kDelay,
+                             K::kStall, K::kCollective, K::kEvaluate, K::kUnused, K::kReadyTwice,
+                             K::kNan, K::kLossScale, K::kClip, K::kNormReducedAgain,
+                             K::kClipBeforeUnscale, K::kClipInsideAccumulation, K::kLearningRate,
+                             K::kNoSync})}),
+      field("steps", FAULT_MEMBER(steps), at_least(0), "In how many steps; 0: to the end.",
+            {.kinds = names({K::kSkip, K::kDelay, K::kCollective, K::kEvaluate, K::kUnused, K::kNan,
+                             K::kLossScale, K::kClip, K::kNormReducedAgain, K::kClipBeforeUnscale,
+                             K::kClipInsideAccumulation, K::kLearningRate, K::kNoSync})}),
+      field("micro_step", FAULT_MEMBER(micro_step), at_least(0),
+            "In which batch of a step of several (`train.accumulate_steps`); null: in each.",
+            {.kinds = names({K::kNoSync, K::kReadyTwice})}),
+      field("at", FAULT_MEMBER(at), any(),
+            "Where in the step. Events of one point happen in the order in which they are written. "
+            "`clean_up`, of a `stall` or a `delay`: when the rank has failed, before it goes.",
+            {.kinds = names(
+                 {K::kSkip, K::kThrow, K::kExit, K::kKill, K::kDelay, K::kStall, K::kCollective})}),
+      field("duration", FAULT_MEMBER(duration), at_least(0),
+            "How long; of a link: when, since the start of the run.",
+            {.kinds = names({K::kDelay, K::kRendezvous, K::kLink})}),
+      field("wrong_address", FAULT_MEMBER(wrong_address), any(),
+            "The rank publishes the address to which it is bound, 0.0.0.0, where the others cannot "
+            "reach it.",
+            {.kinds = names({K::kRendezvous})}),
+      field("message", FAULT_MEMBER(message), any(),
+            "What the error, or the line in the log, says.",
+            {.kinds = names({K::kThrow, K::kSkip, K::kLeaveLoop})}),
+      field("caught", FAULT_MEMBER(caught), any(),
+            "The loop catches the exception and goes on with the next batch.",
+            {.kinds = names({K::kThrow})}),
+      field("handler", FAULT_MEMBER(handler), any(),
+            "The program's handler has it first: faults that are written behind it and have the "
+            "same `at` happen before the exception ends the rank.",
+            {.kinds = names({K::kThrow})}),
+      field("code", FAULT_MEMBER(code), between(0, 255), "Exit status of the process.",
+            {.kinds = names({K::kExit})}),
+      field("signal", FAULT_MEMBER(signal),
+            one_of({"SIGKILL", "SIGSEGV", "SIGABRT", "SIGTERM", "SIGSTOP"}), "The signal.",
+            {.kinds = names({K::kKill})}),
+      field("to_step", FAULT_MEMBER(to_step), at_least(0),
+            "The optimizer step with which it starts.", {.kinds = names({K::kResume})}),
+      field("factor", FAULT_MEMBER(factor), at_least(0),
+            "What the time, or the bandwidth, is multiplied by.",
+            {.kinds = names({K::kSlow, K::kLink})}),
+      field("node", FAULT_MEMBER(node), at_least(0),
+            "All network adapters of a node, by its number, where no `link` is named.",
+            {.kinds = names({K::kLink})}),
+      field("link", FAULT_MEMBER(link), any(),
+            "A link by its name, as results print it: `nic-1-0` for both directions, `nic-1-0_UP` "
+            "for one.",
+            {.kinds = names({K::kLink})}),
+      field("lasts", FAULT_MEMBER(lasts), at_least(0), "How long; 0: to the end of the run.",
+            {.kinds = names({K::kLink})}),
+      field("loss_percent", FAULT_MEMBER(loss_percent), between(0, 99),
+            "Of the packets that pass. A TCP connection over the link carries at most MSS / RTT * "
+            "sqrt(1.5 / p), Mathis's limit, with an MSS of 1460 bytes.",
+            {.kinds = names({K::kLink})}),
+      field("device", FAULT_MEMBER(device), at_least(0), "Number of the device.",
+            {.kinds = names({K::kDevice})}),
+      field("slots", FAULT_MEMBER(slots), at_least(1), "Kernels of collectives at a time.",
+            {.kinds = names({K::kSlots})}),
+      field("newest_first", FAULT_MEMBER(newest_first), any(),
+            "Of the collectives that wait for a place the device starts the last one first.",
+            {.kinds = names({K::kSlots})}),
+  };
+}
+
+std::vector<Field> communication_fields() {
+  using K = FaultKind;
+  return {
+      field("op", FAULT_MEMBER(op), any(), "The operation.", {.kinds = names({K::kCollective})}),
+      field("elements", FAULT_MEMBER(elements), at_least(1),
+            "Elements of the tensor (an `allgather`'s input).", {.kinds = names({K::kCollective})}),
+      field("dtype", FAULT_MEMBER(dtype),
+            one_of({"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"}),
+            "Their type.", {.kinds = names({K::kCollective})}),
+      field("root", FAULT_MEMBER(root), at_least(0), "Of a `broadcast`: the rank in its group.",
+            {.kinds = names({K::kCollective})}),
+      field("reduce_op", FAULT_MEMBER(reduce_op), any(), "Of an `allreduce`.",
+            {.kinds = names({K::kCollective})}),
+      field("group", FAULT_MEMBER(group), any(),
+            "Name of the `group` in which it happens; empty: all ranks.",
+            {.kinds = names({K::kCollective})}),
+      field("name", FAULT_MEMBER(name), any(),
+            "What a collective is for, and a group is called; with `rename` what stands in front "
+            "of the names.",
+            {.kinds = names({K::kCollective, K::kGroup, K::kRename})}),
+      field("site", FAULT_MEMBER(site), any(),
+            "Where in the program it stands, such as `train.py:120`.",
+            {.kinds = names({K::kCollective})}),
+      field("members", FAULT_MEMBER(members), at_least(0), "Ranks of the group.",
+            {.kinds = names({K::kGroup})}),
+      field("wait", FAULT_MEMBER(wait), any(),
+            "Whether the rank waits for the result at once; false: after the step.",
+            {.kinds = names({K::kCollective})}),
+  };
+}
+
+std::vector<Field> training_fields() {
+  using K = FaultKind;
+  return {
+      field("parameters", FAULT_MEMBER(parameters), any(),
+            "Names, or beginnings of names that end with `*`.",
+            {.kinds =
+                 names({K::kUnused, K::kOrder, K::kShape, K::kReplace, K::kAdd, K::kReadyTwice})}),
+      field("shape", FAULT_MEMBER(shape), at_least(0), "The other shape, or that of each one more.",
+            {.kinds = names({K::kShape, K::kAdd})}),
+      field("through_ddp", FAULT_MEMBER(through_ddp), any(),
+            "Through the wrapper, which may broadcast buffers, or the model inside it.",
+            {.kinds = names({K::kEvaluate})}),
+      field("value", FAULT_MEMBER(value), above(0), "The scale, norm or rate.",
+            {.kinds = names({K::kLossScale, K::kClip, K::kLearningRate})}),
+      field("sync", FAULT_MEMBER(sync), any(),
+            "Reduce the gradients (true) or keep them local (false).",
+            {.kinds = names({K::kNoSync})}),
+      field("seed", FAULT_MEMBER(seed), any(), "Seed of the shuffle; null: that of the scenario.",
+            {.kinds = names({K::kSampler})}),
+      field("set_epoch", FAULT_MEMBER(set_epoch), any(),
+            "Whether the epoch is told to the sampler; null: as in the scenario.",
+            {.kinds = names({K::kSampler})}),
+      field("shard_of", FAULT_MEMBER(shard_of), at_least(0),
+            "The rank whose shard it deals; null: its own.", {.kinds = names({K::kSampler})}),
+  };
+}
+
+}  // namespace
+
+Section faults_section() {
+  std::vector<Field> fields = loop_fields();
+  for (auto more : {communication_fields(), training_fields()}) {
+    fields.insert(fields.end(), more.begin(), more.end());
+  }
+  return {
+      .name = "faults",
+      .description =
+          "What goes wrong, and on which ranks: a list of faults, each with its `kind`. They "
+          "happen "
+          "in the engine, so in every world alike, and compose; one that a backend cannot do is "
+          "refused. [docs/hangs.md](hangs.md) shows what each leads to.",
+      .kinds = fault_kinds(),
+      .fields = std::move(fields),
+      .append_item = [](Scenario& s) { s.faults.emplace_back(); },
+      .items =
+          [](const Scenario& s) {
+            std::vector<Scenario> items;
+            for (const FaultSpec& fault : s.faults) items.emplace_back().faults = {fault};
+            return items;
+          },
+  };
+}
+
+}  // namespace gradsync::scenario_table

@@ -1,0 +1,170 @@
+// The rows of "imperfections": what keeps a cluster from being ideal.
+
+#include "gradsync/testbed/scenario/scenario_codec.hpp"
+
+namespace gradsync::scenario_table {
+
+template <>
+struct EnumNames<ImperfectionSpec::Distribution> {
+  using E = ImperfectionSpec::Distribution;
+  static constexpr std::array<std::pair<const char*, E>, 2> kNames{
+      {{"lognormal", E::kLognormal}, {"normal", E::kNormal}}};
+};
+
+namespace {
+
+/// The item that the table's functions see: the last of the list (Section::items).
+template <class Item>
+const Item& last(const std::vector<Item>& list) {
+  static const Item kNone;
+  return list.empty() ? kNone : list.back();
+}
+template <class Item>
+Item& last(std::vector<Item>& list) {
+  if (list.empty()) list.emplace_back();
+  return list.back();
+}
+
+#define ITEM_MEMBER(list, member)             \
+  [](auto& s) -> auto& {                      \
+    return last(s.imperfections.list).member; \
+  }
+
+/// A section that holds a list of `list`'s items.
+template <class Item>
+Section list_section(std::string name, const std::string& description,
+                     std::vector<Item> ImperfectionSpec::*list, std::vector<Field> fields) {
+  return {.name = std::move(name),
+          .description = "A list. " + description,
+          .fields = std::move(fields),
+          .append_item = [list](Scenario& s) { (s.imperfections.*list).emplace_back(); },
+          .items =
+              [list](const Scenario& s) {
+                std::vector<Scenario> items;
+                for (const Item& item : s.imperfections.*list) {
+                  (items.emplace_back().imperfections.*list) = {item};
+                }
+                return items;
+              }};
+}
+
+constexpr const char* kWhichRanks = "On which ranks; `[]`: on all.";
+
+Section compute_section() {
+  return {
+      .name = "compute",
+      .description = "How evenly ranks compute. Sigma is that of a factor with mean 1.",
+      .fields =
+          {
+              field("spread", SCENARIO_MEMBER(imperfections.compute_spread), between(0, 2),
+                    "Sigma of each rank's own factor on all that it computes, drawn once: parts "
+                    "that are not alike.",
+                    {.examples = {0.02}}),
+              field("jitter", SCENARIO_MEMBER(imperfections.compute_jitter), between(0, 2),
+                    "Sigma of a factor that each rank draws for each step.", {.examples = {0.05}}),
+              field("distribution", SCENARIO_MEMBER(imperfections.distribution), any(),
+                    "Of both: `lognormal`, exp(sigma z - sigma^2/2), or `normal`, 1 + sigma z and "
+                    "no less than 0."),
+              field("while_communicating", SCENARIO_MEMBER(imperfections.while_communicating),
+                    at_least(1),
+                    "What compute takes, as a factor, while the rank has a collective under way: "
+                    "its kernels share cores and memory with the library's. `sim` only.",
+                    {.examples = {1.08}}),
+          },
+  };
+}
+
+Section links_section() {
+  using Spec = ImperfectionSpec;
+  return list_section<Spec::Link>(
+      "links",
+      "Cables that are slow, as of the fault `link`, or down now and then. `sim` only; a closed "
+      "form "
+      "(`analytic`) has no cables that change.",
+      &Spec::links,
+      {field("link", ITEM_MEMBER(links, link), any(),
+             "Name of the cable as `result.json` has it, such as `nic-3-0` (adapter 0 of node 3), "
+             "`rank-5` (a GPU's), `leaf-1`; with `_UP` or `_DOWN` behind it one direction.",
+             {.examples = {"nic-3-0"}}),
+       field("node", ITEM_MEMBER(links, node), at_least(0),
+             "In place of a name: all adapters of this node."),
+       field("factor", ITEM_MEMBER(links, factor), above(0), "What its bandwidth is multiplied by.",
+             {.examples = {0.5}}),
+       field("latency", ITEM_MEMBER(links, latency), at_least(0), "What its latency is more.",
+             {.examples = {"10us"}}),
+       field("down", ITEM_MEMBER(links, down), at_least(0),
+             "How long it is down at the end of each period.", {.examples = {"20ms"}}),
+       field("period", ITEM_MEMBER(links, period), at_least(0), "How often; `0s`: never.",
+             {.examples = {"1s"}})});
+}
+
+Section traffic_section() {
+  using Spec = ImperfectionSpec;
+  return list_section<Spec::Traffic>(
+      "traffic",
+      "Flows of other jobs between nodes, which share the cables with this one's. `sim` only, "
+      "`message` or `flow`.",
+      &Spec::traffic,
+      {field("flows", ITEM_MEMBER(traffic, flows), at_least(0), "How many of them."),
+       field("from", ITEM_MEMBER(traffic, from), at_least(0),
+             "Number of the node that sends; null: drawn for each flow."),
+       field("to", ITEM_MEMBER(traffic, to), at_least(0),
+             "Number of the node that receives; null: drawn for each flow."),
+       field("rate", ITEM_MEMBER(traffic, rate), above(0),
+             "What each flow takes at most; null: its share of the cables.",
+             {.examples = {"5GBps"}}),
+       field("on", ITEM_MEMBER(traffic, on), at_least(0),
+             "How long a flow is on in each period, which begins at an instant that is drawn."),
+       field("period", ITEM_MEMBER(traffic, period), at_least(0), "Of on and off; `0s`: always on.",
+             {.examples = {"100ms"}})});
+}
+
+}  // namespace
+
+Section imperfections_section() {
+  using Spec = ImperfectionSpec;
+  return {
+      .name = "imperfections",
+      .description =
+          "What keeps the cluster from being ideal: ranks that compute at different speeds, "
+          "loaders "
+          "that stall. The same seed gives the same run on every machine. What the world or the "
+          "fidelity cannot do is refused. [predict.md](predict.md#a-cluster-that-is-not-ideal) has "
+          "an example, and who is to blame.",
+      .fields = {field("seed", SCENARIO_MEMBER(imperfections.seed), any(),
+                       "Seed of all that is drawn here, and of nothing else.")},
+      .sections =
+          {
+              compute_section(),
+              list_section<Spec::SlowRanks>(
+                  "slow_ranks", "Ranks that compute slowly; factors of several items multiply.",
+                  &Spec::slow_ranks,
+                  {field("ranks", ITEM_MEMBER(slow_ranks, ranks), at_least(0), kWhichRanks),
+                   field("factor", ITEM_MEMBER(slow_ranks, factor), above(0),
+                         "What the time is multiplied by, as of the fault `slow`.",
+                         {.examples = {1.25}})}),
+              list_section<Spec::LateRanks>(
+                  "late_ranks", "Ranks that start late, as of the fault `rendezvous`.",
+                  &Spec::late_ranks,
+                  {field("ranks", ITEM_MEMBER(late_ranks, ranks), at_least(0), kWhichRanks),
+                   field("duration", ITEM_MEMBER(late_ranks, duration), at_least(0), "How late.",
+                         {.examples = {"2s"}})}),
+              list_section<Spec::LoaderStall>(
+                  "loader_stalls",
+                  "Batches that come late: the fault `delay` at `data`, again and again.",
+                  &Spec::loader_stalls,
+                  {field("ranks", ITEM_MEMBER(loader_stalls, ranks), at_least(0), kWhichRanks),
+                   field("every", ITEM_MEMBER(loader_stalls, every), at_least(1),
+                         "In every n-th step.", {.examples = {100}}),
+                   field("probability", ITEM_MEMBER(loader_stalls, probability), between(0, 1),
+                         "With this probability, drawn for each rank and step.",
+                         {.examples = {0.01}}),
+                   field("duration", ITEM_MEMBER(loader_stalls, duration), at_least(0),
+                         "How long the batch is waited for.", {.examples = {"200ms"}})}),
+              links_section(),
+              traffic_section(),
+          },
+  };
+}
+
+}  // namespace gradsync::scenario_table

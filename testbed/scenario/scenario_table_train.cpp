@@ -1,0 +1,320 @@
+// The rows of "optimizer", "train" and "ddp": the training loop.
+
+#include <cmath>
+
+#include "gradsync/ddp/comm_hooks.hpp"
+#include "gradsync/testbed/scenario/scenario_codec.hpp"
+
+namespace gradsync::scenario_table {
+
+template <>
+struct EnumNames<GradientMean> {
+  static constexpr std::array<std::pair<const char*, GradientMean>, 2> kNames{
+      {{"predivide", GradientMean::kPredivide}, {"average", GradientMean::kAverage}}};
+};
+
+namespace {
+
+/// JSON has no infinity, so a norm's p is a number or the text "inf", as people write it.
+Field clip_norm_type() {
+  Field row = field("clip_norm_type", SCENARIO_MEMBER(train.clip_norm_type), above(0),
+                    "p of the norm that `clip_grad_norm` bounds: 1, 2, ..., or `inf`.",
+                    {.examples = {1, 2, "inf"}, .other_names = {"norm_type"}});
+  row.type += ", or \"inf\"";
+  row.schema = {{"anyOf", Json::array({row.schema, Json{{"type", "string"}, {"enum", {"inf"}}}})}};
+  row.read = [type = row.type, number = row.read](const Json& value, const std::string& base_dir,
+                                                  Scenario& scenario) {
+    if (value == "inf") {
+      scenario.train.clip_norm_type = std::numeric_limits<double>::infinity();
+      return;
+    }
+    try {
+      number(value, base_dir, scenario);
+    } catch (Mistake& mistake) {
+      mistake.expected = type;
+      throw;
+    }
+  };
+  row.write = [](const Scenario& scenario) {
+    const double p = scenario.train.clip_norm_type;
+    return std::isinf(p) ? Json("inf") : Json(p);
+  };
+  return row;
+}
+
+Section lr_schedule_section() {
+  using Kind = LrScheduleSpec::Kind;
+  const auto kind = [](const char* name, const char* description, Kind value) {
+    return scenario_table::Kind{
+        name, description, [value](Scenario& s) { s.optimizer.lr_schedule.kind = value; },
+        [value](const Scenario& s) { return s.optimizer.lr_schedule.kind == value; }};
+  };
+  const std::vector<std::string> step{"step"};
+  const std::vector<std::string> cosine{"cosine"};
+  return {
+      .name = "lr_schedule",
+      .description =
+          "How the learning rate changes from one optimizer step to the next, after a "
+          "linear warm-up.",
+      .kinds = {kind("constant", "It stays.", Kind::kConstant),
+                kind("step", "`StepLR`, counted in optimizer steps.", Kind::kStep),
+                kind("cosine", "`CosineAnnealingLR`, once down.", Kind::kCosine)},
+      .fields =
+          {
+              field("step_size", SCENARIO_MEMBER(optimizer.lr_schedule.step_size), at_least(1),
+                    "Optimizer steps between two changes.", {.kinds = step}),
+              field("gamma", SCENARIO_MEMBER(optimizer.lr_schedule.gamma), at_least(0),
+                    "Factor of each change.", {.kinds = step}),
+              field("total_steps", SCENARIO_MEMBER(optimizer.lr_schedule.total_steps), at_least(1),
+                    "Optimizer steps until `min_lr` is reached.",
+                    {.kinds = cosine, .other_names = {"T_max"}}),
+              field("min_lr", SCENARIO_MEMBER(optimizer.lr_schedule.min_lr), at_least(0),
+                    "Where the learning rate ends.", {.kinds = cosine, .other_names = {"eta_min"}}),
+              field("warmup_steps", SCENARIO_MEMBER(optimizer.lr_schedule.warmup_steps),
+                    at_least(0), "Optimizer steps in which the learning rate rises to `lr`."),
+              field("warmup_start_factor",
+                    SCENARIO_MEMBER(optimizer.lr_schedule.warmup_start_factor), above(0),
+                    "Fraction of `lr` in the first step of the warm-up.",
+                    {.other_names = {"start_factor"}}),
+          },
+  };
+}
+
+Section power_sgd_section() {
+  return {
+      .name = "power_sgd",
+      .description =
+          "PowerSGDState, for the communication hooks `power_sgd` and "
+          "`batched_power_sgd`.",
+      .fields =
+          {
+              field("matrix_approximation_rank",
+                    SCENARIO_MEMBER(ddp.power_sgd.matrix_approximation_rank), at_least(1),
+                    "Columns of the two factors that are sent in place of a gradient."),
+              field("start_powerSGD_iter", SCENARIO_MEMBER(ddp.power_sgd.start_powerSGD_iter),
+                    at_least(0),
+                    "Iterations that are reduced in full first; at least 2 with error feedback or "
+                    "warm start, because the buckets are rebuilt before the second."),
+              field("use_error_feedback", SCENARIO_MEMBER(ddp.power_sgd.use_error_feedback), any(),
+                    "Add what compression lost to the next gradient."),
+              field("warm_start", SCENARIO_MEMBER(ddp.power_sgd.warm_start), any(),
+                    "Start each factorization from the last iteration's."),
+          },
+  };
+}
+
+Section join_section() {
+  return {
+      .name = "join",
+      .description =
+          "Train with uneven inputs, as inside `with model.join():`. A rank that has no "
+          "batches left takes part in the others' collectives with zeros.",
+      .fields =
+          {
+              field("enable", SCENARIO_MEMBER(ddp.join.enable), any(),
+                    "Run every epoch inside a join."),
+              field("divide_by_initial_world_size",
+                    SCENARIO_MEMBER(ddp.join.divide_by_initial_world_size), any(),
+                    "Divide gradients by the number of all ranks; false: by those that still have "
+                    "batches."),
+              field("throw_on_early_termination",
+                    SCENARIO_MEMBER(ddp.join.throw_on_early_termination), any(),
+                    "End the run on every rank, with an error, when the first runs out."),
+          },
+  };
+}
+
+}  // namespace
+
+/// The table's functions see the last group of the scenario that they are given.
+const ParamGroupSpec& current_group(const Scenario& scenario) {
+  static const ParamGroupSpec kNone;
+  const auto& groups = scenario.optimizer.param_groups;
+  return groups.empty() ? kNone : groups.back();
+}
+ParamGroupSpec& current_group(Scenario& scenario) {
+  auto& groups = scenario.optimizer.param_groups;
+  if (groups.empty()) groups.emplace_back();
+  return groups.back();
+}
+
+#define GROUP_MEMBER(member)        \
+  [](auto& s) -> auto& {            \
+    return current_group(s).member; \
+  }
+
+Section param_groups_section() {
+  return {
+      .name = "param_groups",
+      .description =
+          "Parameters with settings of their own: a list of groups. What stands in none of them "
+          "has "
+          "the optimizer's settings.",
+      .fields =
+          {
+              field("params", GROUP_MEMBER(params), any(),
+                    "Names, with `*` for anything. Each parameter may be meant by one group only.",
+                    {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
+              field("lr", GROUP_MEMBER(lr), at_least(0),
+                    "Learning rate, before `lr_schedule`; null: that of the optimizer."),
+              field("weight_decay", GROUP_MEMBER(weight_decay), at_least(0),
+                    "Weight decay; null: that of the optimizer."),
+          },
+      .append_item = [](Scenario& s) { s.optimizer.param_groups.emplace_back(); },
+      .items =
+          [](const Scenario& s) {
+            std::vector<Scenario> items;
+            for (const ParamGroupSpec& group : s.optimizer.param_groups) {
+              items.emplace_back().optimizer.param_groups = {group};
+            }
+            return items;
+          },
+  };
+}
+
+Section optimizer_section() {
+  const std::vector<std::string> adamw{"adamw"};
+  const std::vector<std::string> sgd{"sgd"};
+  return {
+      .name = "optimizer",
+      .description = "The optimizer, with PyTorch's names and defaults.",
+      .kinds =
+          {
+              {"adamw", "`torch.optim.AdamW`.",
+               [](Scenario& s) { s.optimizer.kind = OptimizerSpec::Kind::kAdamW; },
+               [](const Scenario& s) { return s.optimizer.kind == OptimizerSpec::Kind::kAdamW; }},
+              {"sgd", "`torch.optim.SGD`.",
+               [](Scenario& s) {
+                 s.optimizer.kind = OptimizerSpec::Kind::kSgd;
+                 s.optimizer.weight_decay = 0;
+               },
+               [](const Scenario& s) { return s.optimizer.kind == OptimizerSpec::Kind::kSgd; }},
+          },
+      .fields =
+          {
+              field("lr", SCENARIO_MEMBER(optimizer.lr), at_least(0), "Learning rate.",
+                    {.other_names = {"learning_rate", "learningrate"}}),
+              computed_field<std::array<double, 2>>(
+                  "betas",
+                  [](const Scenario& s) {
+                    return std::array<double, 2>{s.optimizer.beta1, s.optimizer.beta2};
+                  },
+                  [](Scenario& s, const std::array<double, 2>& betas) {
+                    s.optimizer.beta1 = betas[0];
+                    s.optimizer.beta2 = betas[1];
+                  },
+                  from_to_below(0, 1), "Decay rates of the two moments.",
+                  {.kinds = adamw, .other_names = {"beta1", "beta2"}}),
+              field("eps", SCENARIO_MEMBER(optimizer.eps), at_least(0), "Added to the denominator.",
+                    {.kinds = adamw, .other_names = {"epsilon"}}),
+              field("momentum", SCENARIO_MEMBER(optimizer.momentum), at_least(0), "Momentum.",
+                    {.kinds = sgd}),
+              field("dampening", SCENARIO_MEMBER(optimizer.dampening), any(),
+                    "Dampening of the momentum.", {.kinds = sgd}),
+              field("weight_decay", SCENARIO_MEMBER(optimizer.weight_decay), at_least(0),
+                    "Weight decay: decoupled in AdamW, an L2 penalty in SGD.",
+                    {.other_names = {"wd", "decay"}}),
+              field("amsgrad", SCENARIO_MEMBER(optimizer.amsgrad), any(),
+                    "The AMSGrad variant: keep the largest second moment.", {.kinds = adamw}),
+              field("nesterov", SCENARIO_MEMBER(optimizer.nesterov), any(),
+                    "Nesterov momentum; needs `momentum` > 0 and `dampening` 0.", {.kinds = sgd}),
+              field("maximize", SCENARIO_MEMBER(optimizer.maximize), any(),
+                    "Ascend in place of descend."),
+          },
+      .sections = {lr_schedule_section(), param_groups_section()},
+  };
+}
+
+Section train_section() {
+  return {
+      .name = "train",
+      .description = "The loop.",
+      .fields =
+          {
+              field("batch_size", SCENARIO_MEMBER(train.batch_size), at_least(1),
+                    "Samples that each rank takes in a step. The last batch of an epoch may be "
+                    "smaller.",
+                    {.other_names = {"micro_batch_size", "per_rank_batch_size"}}),
+              field("epochs", SCENARIO_MEMBER(train.epochs), at_least(1),
+                    "Passes over the data set.", {.other_names = {"num_epochs"}}),
+              field("max_steps", SCENARIO_MEMBER(train.max_steps), at_least(1),
+                    "End after so many optimizer steps, counted over all epochs; null: no limit.",
+                    {.other_names = {"steps", "num_steps", "iterations"}}),
+              field("accumulate_steps", SCENARIO_MEMBER(train.accumulate_steps), at_least(1),
+                    "Batches whose gradients are averaged into one optimizer step. The last step "
+                    "of an epoch may have fewer.",
+                    {.other_names = {"gradient_accumulation_steps", "accumulation_steps"}}),
+              field("no_sync", SCENARIO_MEMBER(train.no_sync), any(),
+                    "Run all but the last batch of a step inside `no_sync()`; false: every "
+                    "backward pass is reduced."),
+              field("clip_grad_norm", SCENARIO_MEMBER(train.clip_grad_norm), above(0),
+                    "Largest norm over all gradients, as in `clip_grad_norm_`; null: no clipping.",
+                    {.other_names = {"max_norm", "max_grad_norm", "clip", "grad_clip"}}),
+              clip_norm_type(),
+              field("error_if_nonfinite", SCENARIO_MEMBER(train.error_if_nonfinite), any(),
+                    "End the run when that norm is NaN or infinite."),
+              field("hash_every", SCENARIO_MEMBER(train.hash_every), at_least(0),
+                    "Take the hash of all parameters every so many steps; 0: after the last step "
+                    "only."),
+              field("check_hashes", SCENARIO_MEMBER(train.check_hashes), any(),
+                    "Compare the hashes of all ranks whenever they are taken, and end the run with "
+                    "`desync` when they differ."),
+          },
+  };
+}
+
+Section ddp_section() {
+  return {
+      .name = "ddp",
+      .description = "`torch.nn.parallel.DistributedDataParallel`, with its names and defaults.",
+      .fields =
+          {
+              field("bucket_cap_mb", SCENARIO_MEMBER(ddp.bucket_cap_mb), above(0),
+                    "Size at which a bucket is full, in MiB. Where it is given it holds for the "
+                    "first "
+                    "bucket too, as in PyTorch 2.",
+                    {.examples = {25, 50, 0.5},
+                     .default_text = "25, and 1 for the first bucket",
+                     .other_names = {"bucket_cap", "bucket_size", "bucket_size_mb"}}),
+              field("first_bucket_cap_mb", SCENARIO_MEMBER(ddp.first_bucket_cap_mb), above(0),
+                    "Size at which the first bucket is full, in MiB, whatever `bucket_cap_mb` is. "
+                    "No option of PyTorch's: there set "
+                    "`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES` before DDP is made, and leave "
+                    "`bucket_cap_mb` at None (since 2.4 a value holds for the first bucket too).",
+                    {.examples = {1, 4},
+                     .default_text = "1 where `bucket_cap_mb` is null, else as it",
+                     .other_names = {"first_bucket_cap", "first_bucket_size_mb"}}),
+              field("gradient_as_bucket_view", SCENARIO_MEMBER(ddp.gradient_as_bucket_view), any(),
+                    "Gradients are views into the buckets, which saves a copy each way."),
+              field("find_unused_parameters", SCENARIO_MEMBER(ddp.find_unused_parameters), any(),
+                    "Walk the graph after each forward for parameters that it does not reach. The "
+                    "buckets are never rebuilt then."),
+              field("static_graph", SCENARIO_MEMBER(ddp.static_graph), any(),
+                    "The graph of the first iteration is that of all."),
+              field("broadcast_buffers", SCENARIO_MEMBER(ddp.broadcast_buffers), any(),
+                    "Send rank 0's buffers to all before each forward."),
+              field("params_and_buffers_to_ignore",
+                    SCENARIO_MEMBER(ddp.params_and_buffers_to_ignore), any(),
+                    "Names of parameters and buffers that are neither broadcast nor reduced.",
+                    {.examples = {Json::array({"head.bias"})},
+                     .other_names = {"ignored_parameters"}}),
+              field("pytorch_version", SCENARIO_MEMBER(ddp.pytorch_version),
+                    matching("^[1-9][0-9]?\\.[0-9]{1,2}$", "a version of PyTorch such as \"2.7\""),
+                    "Whose rules to follow where versions of PyTorch differ "
+                    "(docs/pytorch-parity.md).",
+                    {.examples = {"2.7", "1.13"}}),
+              field("gradient_mean", SCENARIO_MEMBER(ddp.gradient_mean), any(),
+                    "Where the sum becomes the mean. `predivide`: each rank scales its gradients "
+                    "by 1/world as it copies them into the bucket, as PyTorch's DDP does. "
+                    "`average`: the collective averages (`ncclAvg`), and nothing is scaled before; "
+                    "on `nccl`, and in `sim` with the library `nccl`.",
+                    {.other_names = {"average_in_collective", "gradient_predivide_factor"}}),
+              field("comm_hook", SCENARIO_MEMBER(ddp.comm_hook), one_of(comm_hook_names()),
+                    "Communication hook to register: what is sent for a bucket; null: none.",
+                    {.other_names = {"register_comm_hook", "hook"}}),
+          },
+      .sections = {power_sgd_section(), join_section()},
+  };
+}
+
+}  // namespace gradsync::scenario_table

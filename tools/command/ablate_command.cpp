@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/ablation.hpp"
+#include "tools/command/invocation.hpp"
+#include "tools/command/many_runs.hpp"
+
+namespace gradsync {
+namespace {
+
+constexpr const char* kName = "ablate";
+
+struct AblateOptions {
+  ManyRunsOptions runs;
+  bool json = false;
+};
+
+int ablate(const AblateOptions& options) {
+  std::vector<Scenario> scenarios{load_changed(options.runs, {})};
+  const std::vector<Ablation> without = ablations(scenarios.front());
+  if (without.empty()) {
+    throw Error(ErrorCode::kUsage, options.runs.file +
+                                       " has neither imperfections nor faults: there is nothing "
+                                       "to run it without");
+  }
+  for (const Ablation& ablation : without) {
+    scenarios.push_back(load_changed(options.runs, ablation.overrides));
+  }
+  const std::vector<PointRun> runs =
+      ManyRuns(options.runs, results_folder(options.runs, kName, scenarios.front())).run(scenarios);
+
+  AblationAnswer answer;
+  answer.as_is = runs.front().result;
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    answer.rows.push_back({without[i], runs[i + 1].result});
+  }
+  std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
+  const bool none = std::none_of(runs.begin(), runs.end(), [](const PointRun& run) {
+    return run.result.outcome == "completed";
+  });
+  if (none) std::cerr << "gradsync ablate: " << runs.front().result.error << '\n';
+  return none ? 1 : 0;
+}
+
+}  // namespace
+
+void add_ablate_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand(
+      kName,
+      "Run a scenario without each of its imperfections and faults, and say what each costs");
+  command->footer(
+      "A run that does not complete is shown as what it came to: the fault without which a hang "
+      "is\n"
+      "none is its cause. Runs are kept in the folder of --out and not run again. Ends with 1 if "
+      "no\n"
+      "run completed.");
+  auto options = std::make_shared<AblateOptions>();
+  add_many_runs_options(*command, kName, options->runs);
+  command->add_flag("--json", options->json, "Print the answer as JSON");
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return ablate(*options); }; });
+}
+
+}  // namespace gradsync

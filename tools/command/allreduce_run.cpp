@@ -1,0 +1,111 @@
+#include "tools/command/allreduce_run.hpp"
+
+#include <filesystem>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/record/files.hpp"
+#include "tools/command/backend_registry.hpp"
+#include "tools/command/rank_processes.hpp"
+#include "tools/command/scratch_directory.hpp"
+
+namespace gradsync {
+namespace {
+
+/// The error that ended the run, in the words of the rank that had it first.
+void require_finished(const std::vector<RankReport>& reports) {
+  const RankReport* failed = nullptr;
+  for (const RankReport& report : reports) {
+    if (report.state == RankState::kFinished) continue;
+    const bool is_consequence = report.error_code == ErrorCode::kPeerFailed || report.error.empty();
+    if (failed == nullptr || !is_consequence) failed = &report;
+    if (!is_consequence) break;
+  }
+  if (failed == nullptr) return;
+  throw Error(failed->error_code.value_or(ErrorCode::kTimeout),
+              failed->error.empty()
+                  ? fmt::format("rank {} did not finish the benchmark", failed->rank)
+                  : failed->error);
+}
+
+/// A scenario that has the file's cluster and is otherwise made of defaults.
+std::string scenario_text(const std::string& cluster_file) {
+  nlohmann::ordered_json document = {{"name", "bench-allreduce"}};
+  if (!cluster_file.empty()) document["cluster"] = cluster_file;
+  return document.dump();
+}
+
+}  // namespace
+
+void add_allreduce_run_options(CLI::App& command, AllreduceRunOptions& options) {
+  add_scenario_options(command, options.scenario);
+  command.add_option("--cluster", options.cluster, "Cluster description to simulate (sim)")
+      ->type_name("FILE");
+  command
+      .add_option("-n,--iterations", options.iterations,
+                  "Timed all-reduces of each size (default: 20; in sim, where all are alike, 1)")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("-w,--warmup", options.warmup,
+                  "All-reduces before the timed ones (default: 5; sim 0)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("-d,--dtype", options.dtype, "float32, float64, float16, bfloat16, int32, ...")
+      ->capture_default_str();
+  command
+      .add_option("-c,--check", options.bench.check, "Compare a result with the exact sum (0 or 1)")
+      ->capture_default_str();
+}
+
+PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
+  PreparedAllreduceRun run;
+  run.scenario = parse_scenario(scenario_text(options.cluster), "--cluster", ".",
+                                overrides_of(options.scenario));
+  run.bench = options.bench;
+  const bool simulated = require_backend(run.scenario.backend).run_all != nullptr;
+  run.bench.iterations = options.iterations.value_or(simulated ? 1 : run.bench.iterations);
+  run.bench.warmup = options.warmup.value_or(simulated ? 0 : run.bench.warmup);
+  try {
+    run.bench.dtype = parse_dtype(options.dtype);
+  } catch (const std::invalid_argument& error) {
+    throw Error(ErrorCode::kUsage, std::string("--dtype: ") + error.what());
+  }
+  run.program = fmt::format("gradsync bench allreduce on {}", run.scenario.backend);
+  return run;
+}
+
+BenchTable run_allreduce(const PreparedAllreduceRun& run,
+                         const std::function<void(const BenchRow&)>& on_row) {
+  const Backend& backend = require_backend(run.scenario.backend);
+  BenchTable table;
+  table.program = run.program;
+  table.ranks = static_cast<int>(run.scenario.ranks);
+  const auto keep = [&](const BenchRow& row) {
+    table.rows.push_back(row);
+    if (on_row) on_row(row);
+  };
+  RunOutcome outcome;
+  if (backend.run_all != nullptr) {
+    SimulationRequest request;
+    request.body = [&](const RankWorld& world, RankReport& report) {
+      run_allreduce_bench(run.bench, world, report, keep);
+    };
+    outcome = backend.run_all(run.scenario, request);
+  } else {
+    const ScratchDirectory directory("gradsync-bench");
+    const std::filesystem::path bench = directory.path() / "bench.json";
+    write_file(bench, to_json(run.bench).dump());
+    outcome = run_rank_processes(run.scenario, directory.path(),
+                                 [&](const std::string& line) {
+                                   keep(bench_row_from_json(nlohmann::ordered_json::parse(line)));
+                                 },
+                                 {"bench-worker", "--bench", bench});
+  }
+  require_finished(outcome.reports);
+  return table;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/ring_cluster.hpp"
+#include "gradsync/testbed/record/files.hpp"
+#include "gradsync/testbed/record/statistics.hpp"
+#include "gradsync/testbed/result/run_directory.hpp"
+#include "tools/command/allreduce_run.hpp"
+#include "tools/command/backend_registry.hpp"
+#include "tools/command/invocation.hpp"
+#include "tools/command/rank_processes.hpp"
+#include "tools/command/scratch_directory.hpp"
+
+namespace gradsync {
+namespace {
+
+struct CalibrateOptions {
+  AllreduceRunOptions run;
+  std::string min_bytes = "64K";
+  std::string max_bytes = "32M";
+  int gpus_per_node = 0;
+  bool only_network = false;
+  std::string out = "cluster.json";
+};
+
+/// Median time of a step's compute, over ranks and all steps but the first, which warms caches up.
+double median_compute_seconds(const std::vector<RankReport>& reports) {
+  std::vector<double> times;
+  for (const RankReport& report : reports) {
+    for (const StepRecord& step : report.steps) {
+      if (step.step == 0) continue;
+      times.push_back((step.backward_compute_end - step.data_end).count() +
+                      (step.optimizer_end - step.backward_end).count());
+    }
+  }
+  if (times.empty()) throw Error(ErrorCode::kInternal, "no rank has trained two steps");
+  std::sort(times.begin(), times.end());
+  return percentile(times, 50);
+}
+
+/// Trains the default transformer for a few steps on the real backend and in the simulator, which
+/// charges its operations at a known rate: the real rate is in proportion.
+FlopsPerSecond measure_compute_rate(const Scenario& bench) {
+  const nlohmann::ordered_json document = {{"name", "calibrate"},
+                                           {"backend", bench.backend},
+                                           {"ranks", bench.ranks},
+                                           {"data", {{"samples", bench.ranks * 32 * 8}}}};
+  Scenario scenario = parse_scenario(document.dump(), "calibrate", ".");
+  const ScratchDirectory directory("gradsync-calibrate");
+  prepare_run_directory(directory.path());
+  const RunOutcome real = run_rank_processes(scenario, directory.path(), {});
+  const double real_seconds = median_compute_seconds(real.reports);
+  scenario.backend = "sim";
+  const RunOutcome simulated = require_backend("sim").run_all(scenario, {});
+  return {scenario.cluster.compute_rate.value * median_compute_seconds(simulated.reports) /
+          real_seconds};
+}
+
+int calibrate(const CalibrateOptions& options) {
+  AllreduceRunOptions run = options.run;
+  run.bench.min_bytes = parse_bench_size(options.min_bytes);
+  run.bench.max_bytes = parse_bench_size(options.max_bytes);
+  const PreparedAllreduceRun prepared = prepare_allreduce_run(run);
+  const Scenario& scenario = prepared.scenario;
+  if (require_backend(scenario.backend).run_rank == nullptr) {
+    throw Error(ErrorCode::kUsage,
+                "calibrate measures a real backend; \"" + scenario.backend + "\" is simulated");
+  }
+  const int ranks = static_cast<int>(scenario.ranks);
+  std::cout << bench_heading(prepared.program, ranks) << std::flush;
+  const BenchTable table = run_allreduce(
+      prepared, [&](const BenchRow& row) { std::cout << bench_line(row, ranks) << std::flush; });
+  std::cout << describe(PiecewiseFit(table.rows), ranks);
+  RingCluster ring =
+      fit_ring_cluster(table, options.gpus_per_node > 0 ? options.gpus_per_node : ranks,
+                       fmt::format("{} on {} ranks here", scenario.backend, ranks));
+  std::cout << describe(ring, ranks);
+  if (!options.only_network && require_backend("sim").available()) {
+    const FlopsPerSecond rate = measure_compute_rate(scenario);
+    ring.cluster["compute_rate"] =
+        format_compute_rate({std::stod(fmt::format("{:.4g}", rate.value))});
+    std::cout << fmt::format("# compute: {:.4g} Gflop/s a rank, all {} at once\n", rate.value / 1e9,
+                             ranks);
+  }
+  write_file(options.out, ring.cluster.dump(2) + "\n");
+  std::cout << fmt::format("cluster description: {} (in a scenario: \"cluster\": \"{}\")\n",
+                           options.out, options.out);
+  return 0;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measure all-reduce and compute here, and write a cluster description");
+  command->footer("A measurement is as quiet as the machine: let nothing else run.");
+  auto options = std::make_shared<CalibrateOptions>();
+  add_allreduce_run_options(*command, options->run);
+  command->add_option("-b,--min-bytes", options->min_bytes, "Smallest size")->capture_default_str();
+  command->add_option("-e,--max-bytes", options->max_bytes, "Largest size")->capture_default_str();
+  command->add_option("-f,--factor", options->run.bench.factor, "From one size to the next")
+      ->capture_default_str();
+  command->add_option("--gpus-per-node", options->gpus_per_node,
+                      "Ranks of a node in the description (default: all; 1: each a machine)");
+  command->add_flag("--only-network", options->only_network,
+                    "Do not measure compute: replayed models have their times in their profiles");
+  command->add_option("--out", options->out, "File to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return calibrate(*options); }; });
+}
+
+}  // namespace gradsync

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/backends/store/dump_service.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/testbed/diagnosis/diagnosis.hpp"
+#include "gradsync/testbed/diagnosis/scenario_fix.hpp"
+#include "gradsync/testbed/diagnosis/stragglers.hpp"
+#include "gradsync/testbed/result/run_directory.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
+#include "tools/command/invocation.hpp"
+#include "tools/command/run_printer.hpp"
+#include "tools/command/scenario_run.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DiagnoseOptions {
+  std::vector<std::string> paths;
+  std::string live;
+  std::string job = "none.0";
+  Seconds live_timeout{5};
+  bool try_fix = false;
+  std::string out = "runs/try-fix";
+  bool json = false;
+};
+
+struct Evidence {
+  std::vector<RankReport> reports;
+  Scenario scenario;
+  /// Of a live job in which ranks advanced while they were watched: where they are. Such a job is
+  /// not stuck, whatever a single look at it would suggest.
+  std::string progress;
+};
+
+/// Between the two looks at a live job.
+constexpr std::chrono::seconds kLiveWatch{3};
+
+/// Where the ranks that advanced from one look to the next are now; empty if none did. What counts
+/// is that a rank came to another phase or completed a step: a rank that is stuck does neither.
+std::string describe_progress(const std::vector<RankReport>& before,
+                              const std::vector<RankReport>& after) {
+  std::int64_t advanced = 0, lowest = 0, highest = 0;
+  for (const RankReport& now : after) {
+    lowest = now.rank == after.front().rank ? now.steps_completed
+                                            : std::min(lowest, now.steps_completed);
+    highest = std::max(highest, now.steps_completed);
+    for (const RankReport& then : before) {
+      const bool moved = now.steps_completed != then.steps_completed ||
+                         now.phase_since != then.phase_since || now.state != then.state;
+      if (then.rank == now.rank && moved) ++advanced;
+    }
+  }
+  if (advanced == 0) return "";
+  return fmt::format(
+      "running: {} of {} ranks advanced while they were watched, for {} s; they have completed {} "
+      "of {} steps. Nothing is stuck.\n",
+      advanced, after.size(), kLiveWatch.count(),
+      lowest == highest ? fmt::format("{}", lowest) : fmt::format("{} to {}", lowest, highest),
+      after.front().steps_planned);
+}
+
+/// A run directory with all of its ranks, or some flight files of one run, RUN/flight/rank-N.json.
+Evidence read_evidence(const std::vector<std::string>& paths) {
+  Evidence evidence;
+  fs::path run_directory;
+  if (paths.size() == 1 && fs::is_directory(paths.front())) {
+    run_directory = paths.front();
+    evidence.reports = read_rank_reports(paths.front());
+  } else {
+    for (const std::string& path : paths) {
+      if (fs::is_directory(path)) {
+        throw Error(ErrorCode::kUsage, "diagnose takes one run directory, or flight files; " +
+                                           path + " is a directory");
+      }
+      evidence.reports.push_back(read_flight_file(path));
+      const fs::path of_file = fs::absolute(path).parent_path().parent_path();
+      if (!run_directory.empty() && run_directory != of_file) {
+        throw Error(ErrorCode::kUsage, "these flight files are of different runs: " +
+                                           run_directory.string() + " and " + of_file.string());
+      }
+      run_directory = of_file;
+    }
+  }
+  evidence.scenario = load_scenario((run_directory / "scenario.json").string());
+  return evidence;
+}
+
+/// "HOST:PORT" of a job's store, or the directory of a run, whose ranks/store says it.
+Evidence ask_live_job(const DiagnoseOptions& options) {
+  std::string address = options.live;
+  if (fs::is_directory(address)) {
+    std::ifstream file(fs::path(address) / "ranks" / "store");
+    if (!(file >> address)) {
+      throw Error(ErrorCode::kUsage,
+                  options.live + " says nothing of a store (ranks/store): is the job running?");
+    }
+  }
+  const auto colon = address.rfind(':');
+  RankEnvironment environment;
+  environment.job_id = options.job;
+  if (colon != std::string::npos) {
+    const char* end = address.data() + address.size();
+    environment.master_addr = address.substr(0, colon);
+    const auto parsed = std::from_chars(address.data() + colon + 1, end, environment.master_port);
+    if (parsed.ec != std::errc() || parsed.ptr != end) environment.master_port = 0;
+  }
+  if (environment.master_port <= 0 || environment.master_port > 65535) {
+    throw Error(ErrorCode::kUsage,
+                "--live takes HOST:PORT of the job's store, or the directory of "
+                "a run; \"" +
+                    options.live + "\" is neither");
+  }
+  const JobStore store = connect_job_store(environment, options.live_timeout);
+  LiveJob first = request_dumps(*store.store, options.live_timeout);
+  const bool all_run = std::ranges::all_of(
+      first.reports, [](const RankReport& report) { return report.state == RankState::kRunning; });
+  if (!all_run) {
+    return {std::move(first.reports), parse_scenario(first.scenario, "the job's scenario", ""), ""};
+  }
+  // Ranks that run are never all at the same place: a rank that is on its way to a collective in
+  // which the others wait looks like one that will never come. So look twice.
+  std::this_thread::sleep_for(kLiveWatch);
+  LiveJob second = request_dumps(*store.store, options.live_timeout);
+  std::string progress = describe_progress(first.reports, second.reports);
+  return {std::move(second.reports), parse_scenario(second.scenario, "the job's scenario", ""),
+          std::move(progress)};
+}
+
+void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagnosis) {
+  if (options.json) {
+    std::cout << (diagnosis ? to_json(*diagnosis) : nlohmann::ordered_json()).dump(2) << '\n';
+  } else if (diagnosis) {
+    std::cout << format_text(*diagnosis);
+  } else {
+    std::cout << "clean: every rank finished, and nothing is wrong with what they did.\n";
+  }
+}
+
+/// Runs the scenario with the changes that the diagnosis suggests, and says what came of it.
+int try_fix(const DiagnoseOptions& options, const Evidence& evidence, const Diagnosis& diagnosis) {
+  const auto fix = fix_scenario(evidence.scenario, diagnosis);
+  if (!fix) {
+    std::cout << "\nno change of the scenario is known to help\n";
+    return 1;
+  }
+  std::cout << "\ntrying   " << fix->description << std::endl;
+  const std::string directory = make_run_directory(options.out, fix->scenario);
+  const FinishedRun run = run_scenario(fix->scenario, directory, false);
+  std::cout << fmt::format("outcome  {} after {}; results in {}\n", to_string(run.result.outcome),
+                           count_of(run.result.steps_completed, "step"), directory);
+  if (run.result.diagnosis) std::cout << '\n' << format_text(*run.result.diagnosis);
+  return run.result.exit_status();
+}
+
+int diagnose_paths(const DiagnoseOptions& options) {
+  if (options.paths.empty() == options.live.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "diagnose takes the directory of a run, flight files, or --live");
+  }
+  const Evidence evidence =
+      options.live.empty() ? read_evidence(options.paths) : ask_live_job(options);
+  auto diagnosis = diagnose(evidence.reports, evidence.scenario);
+  if (!evidence.progress.empty() && diagnosis && diagnosis->verdict != "silent divergence") {
+    diagnosis.reset();
+  }
+  if (diagnosis || evidence.progress.empty() || options.json) print(options, diagnosis);
+  if (!options.json) std::cout << evidence.progress;
+  if (!options.json) {
+    std::cout << diagnosis::describe_arrivals(evidence.reports, evidence.scenario);
+  }
+  if (options.try_fix && diagnosis) return try_fix(options, evidence, *diagnosis);
+  return 0;
+}
+
+}  // namespace
+
+void add_diagnose_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("diagnose", "Say why a run did not complete, or what is wrong with it");
+  auto options = std::make_shared<DiagnoseOptions>();
+  command->add_option("PATH", options->paths, "A run directory, or flight files of one run");
+  command
+      ->add_option("--live", options->live,
+                   "A job that runs: HOST:PORT of its store, or its run directory")
+      ->type_name("HOST:PORT");
+  command
+      ->add_option("--job", options->job, "The job's id in the store, with the number of restarts")
+      ->capture_default_str();
+  command->add_flag("--try-fix", options->try_fix,
+                    "Run the scenario with the fix, and show the outcome");
+  command->add_option("--out", options->out, "Where to write the run of --try-fix")
+      ->capture_default_str()
+      ->type_name("DIR");
+  command->add_flag("--json", options->json, "Print the diagnosis as JSON (null if there is none)");
+  command->callback([options, &invocation] {
+    invocation.action = [options] { return diagnose_paths(*options); };
+  });
+}
+
+}  // namespace gradsync

@@ -1,0 +1,90 @@
+#include "tools/command/rank_processes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/backends/launch/launcher.hpp"
+#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/core/error.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// After a failure all ranks learn of it at once, through the store; what is left to do is to write
+/// down what they know.
+constexpr Seconds kFailureGrace{1};
+
+LaunchOptions launch_options(const Scenario& scenario, const fs::path& directory,
+                             const std::function<void(const std::string& line)>& on_progress,
+                             const std::vector<std::string>& worker) {
+  LaunchOptions options;
+  options.nproc_per_node = static_cast<int>(scenario.ranks);
+  options.standalone = true;
+  options.failure_grace = kFailureGrace;
+  options.program = fs::read_symlink("/proc/self/exe");
+  options.args = worker;
+  options.args.insert(options.args.end(),
+                      {"--scenario", directory / "scenario.json", "--directory", directory});
+  if (on_progress) options.args.emplace_back("--progress");
+  options.on_line = [on_progress](int rank, bool is_stderr, const std::string& line) {
+    if (!is_stderr && rank == 0 && on_progress) {
+      on_progress(line);
+    } else {
+      std::cerr << fmt::format("[{}]: {}\n", rank, line);
+    }
+  };
+  return options;
+}
+
+/// Adds what only the parent knows: how each process ended.
+void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
+  for (const RankExit& exit : launched.ranks) {
+    RankReport& report = reports.at(static_cast<std::size_t>(exit.rank));
+    report.exit_code = exit.signal == 0 ? std::optional(exit.exit_code) : std::nullopt;
+    report.exit_signal = exit.signal != 0 ? std::optional(exit.signal) : std::nullopt;
+    // Not so where the whole run was asked to end: then the signal is what ended the rank.
+    const bool is_victim = exit.ended_by_launcher && launched.forwarded_signal == 0;
+    if (is_victim && report.state == RankState::kRunning && !report.error_code) {
+      report.error_code = ErrorCode::kPeerFailed;
+      report.error =
+          fmt::format("rank {} was ended by its launcher ({})", exit.rank, exit.describe());
+    }
+  }
+}
+
+}  // namespace
+
+RunOutcome run_rank_processes(const Scenario& scenario, const std::string& directory,
+                              const std::function<void(const std::string& line)>& on_progress,
+                              const std::vector<std::string>& worker) {
+  // The ranks read the scenario as it was resolved here, and leave their reports beside it.
+  std::ofstream(fs::path(directory) / "scenario.json") << to_json(scenario).dump(2) << '\n';
+
+  const auto start = std::chrono::steady_clock::now();
+  const LaunchResult launched = launch(launch_options(scenario, directory, on_progress, worker));
+
+  RunOutcome outcome;
+  outcome.wall = std::chrono::steady_clock::now() - start;
+  outcome.reports = read_report_files(directory, static_cast<int>(scenario.ranks));
+  add_exits(launched, outcome.reports);
+  for (const RankReport& report : outcome.reports) {
+    outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, report.peak_rss_bytes);
+  }
+  // The first process to end with an error is seldom the culprit of a hang; it is worth a line
+  // where the rank itself could not say how it ended.
+  const auto& first = launched.first_failure;
+  const bool said_so =
+      first && !outcome.reports.at(static_cast<std::size_t>(first->rank)).error.empty();
+  if (!launched.ok() && !said_so) outcome.notes.push_back(launched.describe());
+  return outcome;
+}
+
+}  // namespace gradsync

@@ -1,0 +1,114 @@
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "tools/command/invocation.hpp"
+#include "tools/command/run_printer.hpp"
+#include "tools/command/scenario_options.hpp"
+#include "tools/command/scenario_run.hpp"
+
+namespace gradsync {
+namespace {
+
+struct RunOptions {
+  std::string file;
+  ScenarioOptions scenario;
+  std::string out;
+  bool json = false;
+  bool explain = false;
+};
+
+/// The scenario as it is run in a job of `world_size` ranks that another launcher started.
+Scenario load_for_job(const RunOptions& options, const RankEnvironment& environment) {
+  ScenarioOptions scenario = options.scenario;
+  if (scenario.ranks.value_or(environment.world_size) != environment.world_size) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--ranks {} contradicts the {} ranks of {}; leave --ranks out",
+                            *scenario.ranks, environment.world_size, environment.source));
+  }
+  scenario.ranks = environment.world_size;
+  return load_scenario(options.file, scenario);
+}
+
+void print(const RunOptions& options, const FinishedRun& run, const std::string& directory) {
+  if (options.json) {
+    std::cout << to_json(run.result).dump(2) << '\n';
+  } else {
+    print_result(std::cout, run.result, directory, Style::for_standard_output());
+  }
+  // With --json nothing but the result may stand on standard output.
+  std::ostream& stream = options.json ? std::cerr : std::cout;
+  if (!options.explain) return;
+  for (const std::string& text : run.outcome.explanations) stream << '\n' << text;
+  if (run.outcome.explanations.empty()) {
+    stream << "\nNothing to explain: only simulated NCCL chooses among algorithms.\n";
+  }
+}
+
+int start_all_ranks(const RunOptions& options, const Scenario& scenario) {
+  const std::string directory = make_run_directory(options.out, scenario);
+  if (!options.json) print_header(std::cout, scenario, directory);
+  const FinishedRun run = run_scenario(scenario, directory, !options.json);
+  print(options, run, directory);
+  return run.result.exit_status();
+}
+
+int join_as_one_rank(const RunOptions& options, const RankEnvironment& environment) {
+  const Scenario scenario = load_for_job(options, environment);
+  const std::string directory =
+      environment.rank == 0 ? make_run_directory(options.out, scenario) : "";
+  if (!options.json && environment.rank == 0) print_header(std::cout, scenario, directory);
+  const JoinedRun joined = join_run(scenario, environment, directory, !options.json);
+  if (joined.run) print(options, *joined.run, directory);
+  return joined.exit_status;
+}
+
+int run(const RunOptions& options) {
+  try {
+    const Scenario scenario = load_scenario(options.file, options.scenario);
+    const Backend& backend = require_backend(scenario.backend);
+    if (backend.run_rank != nullptr) {  // a simulation is one process, whoever started it
+      if (const auto environment = resolve_rank_environment({})) {
+        return join_as_one_rank(options, *environment);
+      }
+    }
+    return start_all_ranks(options, scenario);
+  } catch (const ConfigError& error) {
+    if (options.json) {  // "invalid" is an outcome like the others
+      RunResult result;
+      result.scenario = options.file;
+      result.outcome = Outcome::kInvalid;
+      result.notes.emplace_back(error.what());
+      std::cout << to_json(result).dump(2) << '\n';
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand("run", "Run a scenario");
+  command->footer(
+      "Starts the ranks itself, or, under torchrun, mpirun or srun, joins as one of them.\n"
+      "The exit status is that of the outcome, whatever the scenario expects; `gradsync check`\n"
+      "holds the run against `expect`.");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
+  add_scenario_options(*command, options->scenario);
+  command
+      ->add_option("--out", options->out,
+                   "Where to write the run directory (default: a new folder in runs/)")
+      ->type_name("DIR");
+  command->add_flag("--json", options->json,
+                    "Print result.json on standard output, and nothing else there");
+  command->add_flag("--explain", options->explain,
+                    "Print why each size of collective got its algorithm (simulated NCCL)");
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return run(*options); }; });
+}
+
+}  // namespace gradsync

@@ -1,0 +1,79 @@
+#include "tools/command/simulated_bench.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/point_result.hpp"
+#include "tools/command/allreduce_run.hpp"
+#include "tools/command/backend_registry.hpp"
+
+namespace gradsync {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Scenario scenario_of(const AccuracyTable& table, const Json& cluster, std::int64_t ranks,
+                     const Json& set) {
+  Json document = table.scenario;
+  document["name"] = table.file.stem().string();
+  document["backend"] = "sim";
+  document["ranks"] = ranks;
+  // A simulated transfer of 16 GiB may well take longer than the 30 s that real ones get.
+  document["timeout"] = "1h";
+  if (!cluster.is_null()) document["cluster"] = cluster;
+  std::vector<ScenarioOverride> overrides;
+  for (const auto& [path, value] : set.items()) overrides.push_back({path, value.dump(), ""});
+  return parse_scenario(document.dump(), table.file.string(), table.file.parent_path().string(),
+                        overrides);
+}
+
+void simulate_allreduce_rows(AccuracyTable& table, const Json& cluster) {
+  std::map<std::int64_t, std::vector<AccuracyRow*>> by_ranks;
+  for (AccuracyRow& row : table.rows) by_ranks[row.ranks].push_back(&row);
+  for (const auto& [ranks, rows] : by_ranks) {
+    std::vector<Bytes> sizes;
+    for (const AccuracyRow* row : rows) sizes.push_back(row->bytes);
+    const BenchTable bench =
+        simulate_allreduces(scenario_of(table, cluster, ranks, Json::object()), sizes);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i]->simulated = bench.rows.at(i).time;
+  }
+}
+
+void simulate_training_rows(AccuracyTable& table, const Json& cluster) {
+  for (AccuracyRow& row : table.rows) {
+    const Scenario scenario = scenario_of(table, cluster, row.ranks, row.set);
+    const RunOutcome outcome = require_backend(scenario.backend).run_all(scenario, {});
+    const PointResult point = summarize(scenario, outcome, make_result(scenario, outcome));
+    if (point.outcome != "completed") {
+      throw Error(ErrorCode::kInternal, fmt::format("{}: {} ended as {}: {}", table.file.string(),
+                                                    row.what, point.outcome, point.error));
+    }
+    row.simulated = Seconds(point.step_p50);
+  }
+}
+
+}  // namespace
+
+BenchTable simulate_allreduces(const Scenario& scenario, const std::vector<Bytes>& sizes) {
+  PreparedAllreduceRun run;
+  run.scenario = scenario;
+  run.bench.sizes = sizes;
+  run.bench.iterations = 1;
+  run.bench.warmup = 0;
+  run.bench.check = false;
+  run.program = "gradsync, simulated";
+  return run_allreduce(run, {});
+}
+
+void simulate_table(AccuracyTable& table, const Json& cluster) {
+  if (table.is_training) {
+    simulate_training_rows(table, cluster);
+  } else {
+    simulate_allreduce_rows(table, cluster);
+  }
+}
+
+}  // namespace gradsync

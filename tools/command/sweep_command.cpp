@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/sweep.hpp"
+#include "gradsync/testbed/record/files.hpp"
+#include "tools/command/invocation.hpp"
+#include "tools/command/many_runs.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "sweep";
+
+struct SweepOptions {
+  ManyRunsOptions runs;
+  std::vector<std::string> over;
+  std::string format = "text";
+};
+
+/// Every point is read before the first runs: a mistake in the last value is known at once.
+std::vector<Scenario> load_points(const SweepOptions& options,
+                                  const std::vector<SweepPoint>& points) {
+  std::vector<Scenario> scenarios;
+  for (const SweepPoint& point : points) {
+    scenarios.push_back(load_changed(options.runs, point.overrides));
+  }
+  return scenarios;
+}
+
+std::string formatted(const Sweep& sweep, const std::string& format) {
+  if (format == "csv") return sweep_csv(sweep);
+  if (format == "md") return sweep_markdown(sweep);
+  if (format == "json") return to_json(sweep).dump(2) + "\n";
+  return sweep_text(sweep);
+}
+
+int run_sweep(const SweepOptions& options) {
+  Sweep sweep;
+  for (const std::string& text : options.over) sweep.axes.push_back(parse_sweep_axis(text));
+  const std::vector<SweepPoint> points = sweep_points(sweep.axes);
+  const std::vector<Scenario> scenarios = load_points(options, points);
+  sweep.scenario = scenarios.front().name;
+  const fs::path out = results_folder(options.runs, kName, scenarios.front());
+
+  const std::vector<PointRun> runs = ManyRuns(options.runs, out).run(scenarios);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    sweep.rows.push_back({points[i].values, runs[i].result, runs[i].key});
+  }
+  for (const char* format : {"text", "csv", "md", "json"}) {
+    write_file(out / (std::string("table.") + (std::string(format) == "text" ? "txt" : format)),
+               formatted(sweep, format));
+  }
+  write_file(out / "plot.svg", sweep_svg(sweep));
+  std::cout << formatted(sweep, options.format);
+  if (options.format == "text") {
+    const auto reused =
+        std::count_if(runs.begin(), runs.end(), [](const PointRun& run) { return run.reused; });
+    std::cout << fmt::format("{} runs, {} of them from before; tables and plot.svg are in {}\n",
+                             runs.size(), reused, out.string());
+  }
+  const bool all_completed = std::all_of(runs.begin(), runs.end(), [](const PointRun& run) {
+    return run.result.outcome == "completed";
+  });
+  for (const PointRun& run : runs) {
+    if (!run.result.error.empty()) std::cerr << "gradsync sweep: " << run.result.error << '\n';
+  }
+  return all_completed ? 0 : 1;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Run a scenario over values of any of its keys, and compare");
+  command->footer(
+      "Example: gradsync sweep S.json --over /ranks=8,64 --over /ddp/bucket_cap_mb=1,5,25\n"
+      "Runs every combination, in parallel; what has run before is not run again. Ends with 1 if "
+      "a\n"
+      "run did not complete.");
+  auto options = std::make_shared<SweepOptions>();
+  add_many_runs_options(*command, kName, options->runs);
+  command
+      ->add_option("--over", options->over,
+                   "A key, as JSON pointer or with dots, and its values; may be repeated")
+      ->type_name("PATH=V1,V2,...")
+      ->required()
+      ->expected(1)
+      ->take_all();
+  command->add_option("--format", options->format, "Of the table on standard output")
+      ->check(CLI::IsMember({"text", "csv", "json", "md"}))
+      ->capture_default_str();
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return run_sweep(*options); }; });
+}
+
+}  // namespace gradsync

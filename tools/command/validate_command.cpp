@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/predict/accuracy.hpp"
+#include "tools/command/invocation.hpp"
+#include "tools/command/simulated_bench.hpp"
+
+namespace gradsync {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ValidateOptions {
+  std::vector<std::string> paths = {"scenarios/validation"};
+  std::string format = "text";
+  bool rows = false;
+};
+
+/// A folder stands for the tables directly in it, in the order of their names.
+std::vector<fs::path> table_files(const std::vector<std::string>& paths) {
+  std::vector<fs::path> files;
+  for (const fs::path path : paths) {
+    if (!fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<fs::path> inside;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().extension() == ".json") inside.push_back(entry.path());
+    }
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  if (files.empty()) throw Error(ErrorCode::kUsage, "there is no table to validate against");
+  return files;
+}
+
+int validate(const ValidateOptions& options) {
+  std::vector<AccuracyTable> tables;
+  bool all_within = true;
+  for (const fs::path& file : table_files(options.paths)) {
+    tables.push_back(load_accuracy_table(file));
+    simulate_table(tables.back());
+    for (const AccuracyGroup& group : judge(tables.back())) all_within &= group.within;
+  }
+  if (options.format == "json") {
+    std::cout << accuracy_json(tables).dump(2) << '\n';
+  } else if (options.format == "md") {
+    std::cout << accuracy_markdown(tables);
+  } else {
+    std::cout << accuracy_text(tables, options.rows);
+  }
+  return all_within ? 0 : 1;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("validate", "Hold the simulator against published measurements");
+  command->footer("Ends with 1 if a part of a table is beyond its budget (docs/accuracy.md).");
+  auto options = std::make_shared<ValidateOptions>();
+  command->add_option("PATH", options->paths, "Tables, or folders of them")->capture_default_str();
+  command->add_option("--format", options->format, "Of the answer")
+      ->check(CLI::IsMember({"text", "md", "json"}))
+      ->capture_default_str();
+  command->add_flag("--rows", options->rows, "Print every row, not only the summary");
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return validate(*options); }; });
+}
+
+}  // namespace gradsync
