@@ -16,7 +16,7 @@
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
 #include "gradsync/backends/store/rank_environment.hpp"
 #include "gradsync/backends/store/rendezvous.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 #include "gradsync/data/data_loader.hpp"
 #include "gradsync/ddp/distributed_data_parallel.hpp"
 #include "gradsync/models/transformer.hpp"

@@ -38,15 +38,25 @@ function(gradsync_program name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# gradsync_library(NAME SOURCES...): the static library gradsync_NAME, alias gradsync::NAME, of the
-# current folder. Its headers are entered as such, so that the target
-# all_verify_interface_header_sets compiles each of them alone (a test runs it).
+# gradsync_library(NAME SOURCES... [HEADERS HEADERS...]): the static library gradsync_NAME, alias
+# gradsync::NAME, of the current folder; its headers are all in and below the folder unless they are
+# listed. They are entered as such, so that the target all_verify_interface_header_sets compiles each
+# of them alone (a test runs it).
 function(gradsync_library name)
-  add_library(gradsync_${name} STATIC ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS")
+  add_library(gradsync_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   add_library(gradsync::${name} ALIAS gradsync_${name})
   gradsync_target(gradsync_${name})
+  if(NOT arg_HEADERS)
+    file(GLOB_RECURSE arg_HEADERS CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
+  endif()
+  set(headers)
+  foreach(header IN LISTS arg_HEADERS)
+    cmake_path(ABSOLUTE_PATH header)
+    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    list(APPEND headers "${header}")
+  endforeach()
   # include/gradsync/ holds symbolic links to the folders, so headers are spelled as they are once installed.
-  file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS "*.hpp")
   list(TRANSFORM headers REPLACE "^engine/" "")
   list(TRANSFORM headers PREPEND "${PROJECT_SOURCE_DIR}/include/gradsync/")
   target_sources(gradsync_${name} PUBLIC

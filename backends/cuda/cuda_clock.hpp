@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gradsync/backends/cuda/cuda_device.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 
 namespace gradsync {
 

@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gradsync/backends/store/dump_service.hpp"
-#include "gradsync/backends/store/rank_reports.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/backends/rank/dump_service.hpp"
+#include "gradsync/backends/rank/rank_reports.hpp"
 #include "gradsync/comm/comm_error.hpp"
+#include "gradsync/core/wall_clock.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
 
 namespace gradsync {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 #include "tests/support/process_group_conformance.hpp"
 
 namespace gradsync::test {

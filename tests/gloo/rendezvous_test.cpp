@@ -3,9 +3,9 @@
 #include <chrono>
 #include <future>
 
+#include "gradsync/backends/rank/rank_reports.hpp"
 #include "gradsync/backends/store/failure.hpp"
-#include "gradsync/backends/store/rank_reports.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 

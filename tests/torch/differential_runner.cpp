@@ -19,7 +19,7 @@
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
 #include "gradsync/backends/store/rank_environment.hpp"
 #include "gradsync/backends/store/rendezvous.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 #include "tests/torch/result_writer.hpp"
 #include "tests/torch/training.hpp"
 

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gradsync/backends/store/dump_service.hpp"
+#include "gradsync/backends/rank/dump_service.hpp"
 #include "gradsync/core/error.hpp"
 #include "gradsync/testbed/diagnosis/diagnosis.hpp"
 #include "gradsync/testbed/diagnosis/scenario_fix.hpp"

@@ -1,7 +1,7 @@
 #include "tools/command/backends.hpp"
 
 #ifdef GRADSYNC_HAVE_GLOO
-#include "gradsync/backends/gloo/gloo_rank.hpp"
+#include "gradsync/backends/rank/gloo_rank.hpp"
 #include "tools/command/rank_request.hpp"
 #endif
 

@@ -2,8 +2,8 @@
 
 #ifdef GRADSYNC_HAVE_NCCL
 #include "gradsync/backends/cuda/runtime/cuda_runtime.hpp"
-#include "gradsync/backends/nccl/nccl_rank.hpp"
 #include "gradsync/backends/nccl/runtime/nccl_library.hpp"
+#include "gradsync/backends/rank/nccl_rank.hpp"
 #include "gradsync/core/error.hpp"
 #include "tools/command/rank_request.hpp"
 #endif

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/backends/launch/launcher.hpp"
-#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/backends/rank/rank_reports.hpp"
 #include "gradsync/core/error.hpp"
 
 namespace gradsync {

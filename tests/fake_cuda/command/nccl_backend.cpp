@@ -2,7 +2,7 @@
 // need no GPU. So the tests drive whole jobs of processes.
 #include <memory>
 
-#include "gradsync/backends/nccl/nccl_rank.hpp"
+#include "gradsync/backends/rank/nccl_rank.hpp"
 #include "tests/fake_cuda/fake_cuda.hpp"
 #include "tests/fake_cuda/process_nccl.hpp"
 #include "tools/command/backends.hpp"

@@ -18,8 +18,8 @@
 
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
 #include "gradsync/backends/store/rank_environment.hpp"
-#include "gradsync/backends/wall_clock.hpp"
 #include "gradsync/comm/comm_error.hpp"
+#include "gradsync/core/wall_clock.hpp"
 
 using namespace gradsync;
 

@@ -1,10 +1,10 @@
-#include "gradsync/backends/gloo/gloo_rank.hpp"
+#include "gradsync/backends/rank/gloo_rank.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
 
 namespace gradsync {

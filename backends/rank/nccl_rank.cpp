@@ -1,4 +1,4 @@
-#include "gradsync/backends/nccl/nccl_rank.hpp"
+#include "gradsync/backends/rank/nccl_rank.hpp"
 
 #include <fmt/format.h>
 

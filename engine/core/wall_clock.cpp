@@ -1,4 +1,4 @@
-#include "gradsync/backends/wall_clock.hpp"
+#include "gradsync/core/wall_clock.hpp"
 
 #include <thread>
 

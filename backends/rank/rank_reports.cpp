@@ -1,4 +1,4 @@
-#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/backends/rank/rank_reports.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "gradsync/backends/store/dump_service.hpp"
+#include "gradsync/backends/rank/dump_service.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gradsync/backends/store/rank_reports.hpp"
+#include "gradsync/backends/rank/rank_reports.hpp"
 #include "gradsync/testbed/record/rank_report_json.hpp"
 
 namespace gradsync {
