@@ -14,7 +14,7 @@
 #include "gradsync/backends/cuda/cuda_clock.hpp"
 #include "gradsync/backends/nccl/nccl_process_group.hpp"
 #include "gradsync/backends/store/tcp_store_server.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace {

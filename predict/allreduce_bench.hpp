@@ -6,7 +6,7 @@
 
 #include "gradsync/predict/bench_table.hpp"
 #include "gradsync/tensor/dtype.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 
 namespace gradsync {
 

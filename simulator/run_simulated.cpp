@@ -6,7 +6,7 @@
 #include "gradsync/tensor/device.hpp"
 #include "gradsync/testbed/faults/rank_imperfections.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
-#include "gradsync/testbed/loop/factories.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 
 namespace gradsync {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 

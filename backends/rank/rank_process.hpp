@@ -7,7 +7,7 @@
 
 #include "gradsync/backends/rank/termination_watch.hpp"
 #include "gradsync/backends/store/rendezvous.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 
 namespace gradsync {
 

@@ -5,7 +5,7 @@
 
 #include "gradsync/comm/process_group.hpp"
 #include "gradsync/core/clock.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "gradsync/comm/comm_error.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "tests/gpu/gpu_job.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/device_conformance.hpp"

@@ -5,7 +5,7 @@
 #include "gradsync/autograd/ops.hpp"
 #include "gradsync/ddp/distributed_data_parallel.hpp"
 #include "gradsync/optim/adamw.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "tests/fake_cuda/cuda_job.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/small_models.hpp"

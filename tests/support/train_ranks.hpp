@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gradsync/core/error.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "tests/support/thread_process_group.hpp"
 
 namespace gradsync::test {

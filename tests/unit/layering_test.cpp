@@ -37,7 +37,7 @@ const std::map<std::string, Names> kArrows = {
     {"testbed/scenario", {"engine"}},
     {"testbed/faults", {"engine", "testbed/scenario"}},
     {"testbed/record", {"engine", "testbed/scenario"}},
-    {"testbed/loop", {"engine", "testbed/scenario", "testbed/faults", "testbed/record"}},
+    {"testbed/rank", {"engine", "testbed/scenario", "testbed/faults", "testbed/record"}},
     {"testbed/diagnosis", {"engine", "testbed/scenario", "testbed/record"}},
     {"testbed/result", {"engine", "testbed/scenario", "testbed/record", "testbed/diagnosis"}},
     {"backends/store", {"engine"}},
@@ -229,7 +229,7 @@ TEST_CASE("the layering test sees an include that must not be there") {
   };
   write("engine/ddp/fine.hpp", "#include <vector>\n#include \"gradsync/comm/work.hpp\"\n");
   write("engine/comm/work.hpp", "#include \"gradsync/core/error.hpp\"\n");
-  write("testbed/loop/fine.cpp", "#include \"gradsync/ddp/fine.hpp\"\n");
+  write("testbed/rank/fine.cpp", "#include \"gradsync/ddp/fine.hpp\"\n");
   CHECK(foreign_engine_includes(root).empty());
   CHECK(forbidden_includes(root, "engine").empty());
   CHECK(forbidden_includes(root, "testbed").empty());

@@ -1,6 +1,6 @@
 // optimizer.param_groups of a scenario.
 #include "gradsync/core/error.hpp"
-#include "gradsync/testbed/loop/factories.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/small_models.hpp"
 

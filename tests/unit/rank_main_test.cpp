@@ -3,7 +3,7 @@
 
 #include "gradsync/autograd/parameter_hash.hpp"
 #include "gradsync/comm/comm_error.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/train_ranks.hpp"

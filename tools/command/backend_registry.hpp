@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gradsync/backends/store/rank_environment.hpp"
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 #include "gradsync/testbed/record/rank_report.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"

@@ -6,7 +6,7 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/predict/tune.hpp"
-#include "gradsync/testbed/loop/factories.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/many_runs.hpp"
 

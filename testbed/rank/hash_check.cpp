@@ -1,4 +1,4 @@
-#include "gradsync/testbed/loop/hash_check.hpp"
+#include "gradsync/testbed/rank/hash_check.hpp"
 #include "gradsync/core/call_site.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "gradsync/testbed/loop/factories.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "gradsync/testbed/loop/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_main.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,8 +19,8 @@
 #include "gradsync/testbed/faults/fault_injector.hpp"
 #include "gradsync/testbed/faults/rank_imperfections.hpp"
 #include "gradsync/testbed/faults/slowed_clock.hpp"
-#include "gradsync/testbed/loop/device_check.hpp"
-#include "gradsync/testbed/loop/hash_check.hpp"
+#include "gradsync/testbed/rank/device_check.hpp"
+#include "gradsync/testbed/rank/hash_check.hpp"
 #include "gradsync/testbed/record/report_keeper.hpp"
 #include "gradsync/testbed/scenario/shard_plan.hpp"
 

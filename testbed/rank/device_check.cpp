@@ -1,4 +1,4 @@
-#include "gradsync/testbed/loop/device_check.hpp"
+#include "gradsync/testbed/rank/device_check.hpp"
 #include "gradsync/core/call_site.hpp"
 
 #include <map>

@@ -8,7 +8,7 @@
 #include "gradsync/core/clock.hpp"
 #include "gradsync/tensor/device.hpp"
 #include "gradsync/testbed/faults/fault_injector.hpp"
-#include "gradsync/testbed/loop/factories.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 #include "gradsync/testbed/record/rank_report.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
