@@ -40,8 +40,13 @@ int check_modulus(DType dtype, int ranks) {
 
 class RankBench {
  public:
-  RankBench(const AllreduceBench& bench, const RankWorld& world, RankReport& report)
-      : bench_(bench), group_(*world.process_group), device_(*world.device), report_(report) {}
+  RankBench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
+            const std::function<void(std::int64_t)>& before_each)
+      : bench_(bench),
+        group_(*world.process_group),
+        device_(*world.device),
+        report_(report),
+        before_each_(before_each) {}
 
   BenchRow measure(Bytes bytes) {
     BenchRow row;
@@ -73,7 +78,11 @@ class RankBench {
   /// Zeros stay zeros however often they are summed.
   std::vector<double> time_iterations(std::int64_t count) {
     Tensor tensor = Tensor::zeros({count}, bench_.dtype, device_);
-    const auto once = [&] { group_.allreduce(tensor, ReduceOp::kSum, label("benchmark"))->wait(); };
+    const auto once = [&] {
+      if (before_each_) before_each_(allreduces_);
+      ++allreduces_;
+      group_.allreduce(tensor, ReduceOp::kSum, label("benchmark"))->wait();
+    };
     for (std::int64_t k = 0; k < bench_.warmup; ++k) once();
     group_.barrier(label("before timing"))->wait();
     // Stamps: on a GPU the host is done long before the network.
@@ -157,6 +166,8 @@ class RankBench {
   ProcessGroup& group_;
   Device& device_;
   RankReport& report_;
+  const std::function<void(std::int64_t)>& before_each_;
+  std::int64_t allreduces_ = 0;
 };
 
 }  // namespace
@@ -178,12 +189,13 @@ std::vector<Bytes> bench_sizes(const AllreduceBench& bench) {
 }
 
 void run_allreduce_bench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
-                         const std::function<void(const BenchRow&)>& on_row) {
+                         const std::function<void(const BenchRow&)>& on_row,
+                         const std::function<void(std::int64_t)>& before_each) {
   if (bench.iterations < 1) throw Error(ErrorCode::kUsage, "at least one iteration is needed");
   report.rank = world.process_group->rank();
   report.world_size = world.process_group->size();
   world.process_group->set_detail(false);  // on NCCL ranks then compare nothing on the side
-  RankBench rank(bench, world, report);
+  RankBench rank(bench, world, report, before_each);
   for (const Bytes bytes : bench_sizes(bench)) {
     const BenchRow row = rank.measure(bytes);
     if (report.rank == 0 && on_row) on_row(row);

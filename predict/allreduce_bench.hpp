@@ -36,9 +36,14 @@ std::vector<Bytes> bench_sizes(const AllreduceBench& bench);
 ///
 /// Timed tensors have no bytes where world.device is the meta device.
 ///
+/// `before_each`, where there is one, is called on every rank before each of these all-reduces
+/// (warm-up included, the check's not) with the number of those before it, over all sizes. A rank
+/// that sleeps there is late, and its lateness is part of the time.
+///
 /// Leaves the report finished and the group shut down; an error of the group passes through.
 void run_allreduce_bench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
-                         const std::function<void(const BenchRow&)>& on_row);
+                         const std::function<void(const BenchRow&)>& on_row,
+                         const std::function<void(std::int64_t)>& before_each = {});
 
 nlohmann::ordered_json to_json(const AllreduceBench& bench);
 AllreduceBench allreduce_bench_from_json(const nlohmann::ordered_json& json);

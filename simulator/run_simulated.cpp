@@ -34,37 +34,30 @@ void connect_to_others(const Scenario& scenario, int rank) {
       others);
 }
 
-}  // namespace
-
-RunOutcome run_simulated(const Scenario& scenario,
-                         const std::function<void(const StepRecord&)>& on_step) {
-  const bool computes = scenario.model.kind == ModelSpec::Kind::kTransformer;
-  const bool has_payload = computes || scenario.model.replay.payload;
+/// All that the scenario says of the cluster and what happens to it, whatever the ranks do there.
+SimulationOptions options_of(const Scenario& scenario) {
   SimulationOptions options;
   options.fidelity = scenario.fidelity;
   options.communication = scenario.communication;
-  options.ranks_are_alike = !has_payload && shards_are_alike(scenario) && scenario.faults.empty() &&
-                            !ranks_differ(scenario.imperfections);
   options.timeout = scenario.timeout;
   options.communication_threads = static_cast<int>(scenario.gloo.threads);
-  options.device = has_payload ? &cpu_device() : &meta_device();
-  options.stack_bytes =
-      computes ? SimulationOptions::kComputeStackBytes : SimulationOptions::kReplayStackBytes;
   options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
-  options.on_step = on_step;
   options.faults = scenario.faults;
   options.imperfections = scenario.imperfections;
-  // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
-  const auto inputs = load_inputs(scenario);
+  return options;
+}
+
+/// Ranks that meet as the scenario has it, and then run `body`.
+RunOutcome simulate_ranks(const Scenario& scenario, const SimulationOptions& options,
+                          const RankBody& body) {
   try {
     return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options,
-                    [&](RankWorld world, RankReport& report) {
-                      world.inputs = inputs;
-                      come_to_rendezvous(scenario.faults, scenario.imperfections,
-                                         world.process_group->rank(), *world.clock,
-                                         [&] { world.process_group->stall(); });
-                      connect_to_others(scenario, world.process_group->rank());
-                      run_rank(scenario, world, report);
+                    [&](const RankWorld& world, RankReport& report) {
+                      const int rank = world.process_group->rank();
+                      come_to_rendezvous(scenario.faults, scenario.imperfections, rank,
+                                         *world.clock, [&] { world.process_group->stall(); });
+                      connect_to_others(scenario, rank);
+                      body(world, report);
                     });
   } catch (const ConfigError& error) {
     // The platform knows the place of what it cannot do, and not the file.
@@ -72,6 +65,31 @@ RunOutcome run_simulated(const Scenario& scenario,
     if (details.file.empty()) details.file = scenario.file;
     throw ConfigError(details);
   }
+}
+
+}  // namespace
+
+RunOutcome run_simulated(const Scenario& scenario,
+                         const std::function<void(const StepRecord&)>& on_step) {
+  const bool computes = scenario.model.kind == ModelSpec::Kind::kTransformer;
+  const bool has_payload = computes || scenario.model.replay.payload;
+  SimulationOptions options = options_of(scenario);
+  options.ranks_are_alike = !has_payload && shards_are_alike(scenario) && scenario.faults.empty() &&
+                            !ranks_differ(scenario.imperfections);
+  options.device = has_payload ? &cpu_device() : &meta_device();
+  options.stack_bytes =
+      computes ? SimulationOptions::kComputeStackBytes : SimulationOptions::kReplayStackBytes;
+  options.on_step = on_step;
+  // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
+  const auto inputs = load_inputs(scenario);
+  return simulate_ranks(scenario, options, [&](RankWorld world, RankReport& report) {
+    world.inputs = inputs;
+    run_rank(scenario, world, report);
+  });
+}
+
+RunOutcome run_simulated(const Scenario& scenario, const RankBody& body) {
+  return simulate_ranks(scenario, options_of(scenario), body);
 }
 
 }  // namespace gradsync

@@ -27,6 +27,18 @@ namespace gradsync {
 RunOutcome run_simulated(const Scenario& scenario,
                          const std::function<void(const StepRecord&)>& on_step = {});
 
+/// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:
+/// the state, the error that it threw, the time at which it ended, the flight record.
+///
+/// A rank waits by switching to another actor on the same thread. It must therefore not wait inside
+/// a catch block or a destructor (the thread's exception state would be shared), and it must let an
+/// exception that is not a std::exception pass.
+using RankBody = std::function<void(const RankWorld&, RankReport&)>;
+
+/// The same cluster, faults and imperfections with other ranks: they run `body` in place of
+/// `run_rank`. Their device is the meta device.
+RunOutcome run_simulated(const Scenario& scenario, const RankBody& body);
+
 struct SimulationOptions {
   /// Room on a replaying rank's stack, and on that of one that computes for real (BLAS).
   static constexpr std::size_t kReplayStackBytes = 256 * 1024;
@@ -48,14 +60,6 @@ struct SimulationOptions {
   ImperfectionSpec imperfections = {};             ///< likewise
   bool solve_all_flows = false;                    ///< see Transfers
 };
-
-/// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:
-/// the state, the error that it threw, the time at which it ended, the flight record.
-///
-/// A rank waits by switching to another actor on the same thread. It must therefore not wait inside
-/// a catch block or a destructor (the thread's exception state would be shared), and it must let an
-/// exception that is not a std::exception pass.
-using RankBody = std::function<void(const RankWorld&, RankReport&)>;
 
 /// Runs `body` once for each rank on the simulated cluster.
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,

@@ -122,6 +122,26 @@ TEST_CASE("allreduce bench: time is that of one all-reduce; a wrong element is c
   for (const BenchRow& row : rows_of(unseen, clock, unchecked)) CHECK_FALSE(row.wrong.has_value());
 }
 
+TEST_CASE("allreduce bench: what comes before each all-reduce is counted, and part of its time") {
+  test::FakeClock clock;
+  SpoilingGroup group(clock, false);
+  RankWorld world;
+  world.process_group = &group;
+  world.clock = &clock;
+  world.device = &cpu_device();
+  RankReport report;
+  std::vector<std::int64_t> steps;
+  run_allreduce_bench(
+      small_bench(), world, report,
+      [](const BenchRow& row) { CHECK(row.time.count() == Approx(5e-3)); },
+      [&](std::int64_t step) {
+        steps.push_back(step);
+        clock.sleep(Seconds(3e-3));
+      });
+  // Three sizes, each with one all-reduce of warm-up and three that are timed.
+  CHECK(steps == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+}
+
 TEST_CASE("bench table: nccl-tests' bandwidths and columns") {
   BenchRow row;
   row.bytes = 1 << 20;

@@ -9,6 +9,7 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "tools/command/backend_registry.hpp"
+#include "tools/command/bench_conditions.hpp"
 #include "tools/command/rank_processes.hpp"
 #include "tools/command/scratch_directory.hpp"
 
@@ -64,6 +65,8 @@ PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
   PreparedAllreduceRun run;
   run.scenario = parse_scenario(scenario_text(options.cluster), "--cluster", ".",
                                 overrides_of(options.scenario));
+  run.scenario.file.clear();  // it was read from the command line alone
+  check_bench_conditions(run.scenario);
   run.bench = options.bench;
   const bool simulated = require_backend(run.scenario.backend).run_all != nullptr;
   run.bench.iterations = options.iterations.value_or(simulated ? 1 : run.bench.iterations);
@@ -73,8 +76,18 @@ PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
   } catch (const std::invalid_argument& error) {
     throw Error(ErrorCode::kUsage, std::string("--dtype: ") + error.what());
   }
-  run.program = fmt::format("gradsync bench allreduce on {}", run.scenario.backend);
+  run.program = fmt::format("gradsync bench allreduce on {}{}", run.scenario.backend,
+                            describe_bench_conditions(run.scenario));
   return run;
+}
+
+void bench_on_rank(const AllreduceBench& bench, const Scenario& scenario, const RankWorld& world,
+                   RankReport& report, const std::function<void(const BenchRow&)>& on_row) {
+  const int rank = world.process_group->rank();
+  run_allreduce_bench(bench, world, report, on_row, [&](std::int64_t step) {
+    const Seconds delay = bench_delay(scenario, rank, step);
+    if (delay > Seconds{0}) world.clock->sleep(delay);
+  });
 }
 
 BenchTable run_allreduce(const PreparedAllreduceRun& run,
@@ -91,7 +104,7 @@ BenchTable run_allreduce(const PreparedAllreduceRun& run,
   if (backend.run_all != nullptr) {
     SimulationRequest request;
     request.body = [&](const RankWorld& world, RankReport& report) {
-      run_allreduce_bench(run.bench, world, report, keep);
+      bench_on_rank(run.bench, run.scenario, world, report, keep);
     };
     outcome = backend.run_all(run.scenario, request);
   } else {

@@ -26,13 +26,19 @@ struct AllreduceRunOptions {
 void add_allreduce_run_options(CLI::App& command, AllreduceRunOptions& options);
 
 struct PreparedAllreduceRun {
-  Scenario scenario;  ///< of which backend, ranks, timeout, cluster and simulation matter
+  /// Of which backend, ranks, timeout, cluster, simulation, faults and imperfections matter.
+  Scenario scenario;
   AllreduceBench bench;
   std::string program;  ///< "gradsync bench allreduce on gloo"
 };
 
-/// Throws ConfigError for a mistake in the cluster or an option.
+/// Throws ConfigError for a mistake in the cluster or an option, and for a fault or an imperfection
+/// that a benchmark cannot have.
 PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options);
+
+/// What one rank does in it, on any backend. `on_row` is called on rank 0.
+void bench_on_rank(const AllreduceBench& bench, const Scenario& scenario, const RankWorld& world,
+                   RankReport& report, const std::function<void(const BenchRow&)>& on_row);
 
 /// Measures on the scenario's backend: processes as `gradsync run` starts them, or simulated ranks
 /// in this one. `on_row` gets each size as it is done. Throws Error when a rank failed.

@@ -5,8 +5,8 @@
 
 #include "gradsync/backends/store/rank_environment.hpp"
 #include "gradsync/core/error.hpp"
-#include "gradsync/predict/allreduce_bench.hpp"
 #include "gradsync/testbed/record/files.hpp"
+#include "tools/command/allreduce_run.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/invocation.hpp"
 
@@ -33,7 +33,7 @@ int measure(const BenchWorkerOptions& options) {
   request.environment = *environment;
   request.directory = options.directory;
   request.body = [&](const RankWorld& world, RankReport& report) {
-    run_allreduce_bench(bench, world, report, [&](const BenchRow& row) {
+    bench_on_rank(bench, scenario, world, report, [&](const BenchRow& row) {
       if (options.progress) std::cout << to_json(row, report.world_size).dump() << std::endl;
     });
   };

@@ -52,12 +52,7 @@ RunOutcome run_all_simulated(const Scenario& scenario, const SimulationRequest& 
   if (!request.body) {
     return run_simulated(scenario, [&](const StepRecord& record) { progress.step(record); });
   }
-  SimulationOptions options;
-  options.fidelity = scenario.fidelity;
-  options.communication = scenario.communication;
-  options.timeout = scenario.timeout;
-  options.communication_threads = static_cast<int>(scenario.gloo.threads);
-  return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options, request.body);
+  return run_simulated(scenario, request.body);
 }
 #endif
 

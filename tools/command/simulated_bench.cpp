@@ -9,6 +9,7 @@
 #include "gradsync/predict/point_result.hpp"
 #include "tools/command/allreduce_run.hpp"
 #include "tools/command/backend_registry.hpp"
+#include "tools/command/bench_conditions.hpp"
 
 namespace gradsync {
 namespace {
@@ -58,6 +59,7 @@ void simulate_training_rows(AccuracyTable& table, const Json& cluster) {
 }  // namespace
 
 BenchTable simulate_allreduces(const Scenario& scenario, const std::vector<Bytes>& sizes) {
+  check_bench_conditions(scenario);
   PreparedAllreduceRun run;
   run.scenario = scenario;
   run.bench.sizes = sizes;
