@@ -34,7 +34,7 @@ void AdamW::step() {
     const AdamWOptions& options = options_[g];
     for (std::size_t i = 0; i < groups_[g].parameters.size(); ++i) {
       Parameter& parameter = *groups_[g].parameters[i];
-      if (!parameter.grad.defined()) continue;
+      if (!is_updated(parameter)) continue;
       State& state = state_[g][i];
       if (state.step == 0) {
         state.exp_avg = parameter.data.zeros_like();

@@ -10,7 +10,8 @@ namespace gradsync {
 
 /// Updates parameters from their gradients: torch.optim. Parameters come in groups, each with its
 /// own learning rate and other options; a parameter whose gradient is undefined is skipped entirely
-/// (no decay, no momentum, its step is not counted). Belongs to one rank.
+/// (no decay, no momentum, its step is not counted), and so is one on the meta device: it has
+/// nothing to update, and its state would be shapes alone. Belongs to one rank.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -35,6 +36,10 @@ class Optimizer {
   };
   /// Throws Error(kMisuse) for no parameter at all or one that stands in two groups.
   explicit Optimizer(std::vector<Group> groups);
+
+  static bool is_updated(const Parameter& parameter) {
+    return parameter.grad.defined() && !parameter.data.is_meta();
+  }
 
   /// The part of a concrete optimizer's groups that this class keeps.
   template <typename ParameterGroup>

@@ -36,7 +36,7 @@ void Sgd::step() {
     const SgdOptions& options = options_[g];
     for (std::size_t i = 0; i < groups_[g].parameters.size(); ++i) {
       Parameter& parameter = *groups_[g].parameters[i];
-      if (!parameter.grad.defined()) continue;
+      if (!is_updated(parameter)) continue;
       Tensor& buffer = momentum_buffers_[g][i];
       const bool first = !buffer.defined();
       if (first && options.momentum != 0) buffer = parameter.data.empty_like();

@@ -1,14 +1,33 @@
 #include "gradsync/testbed/faults/faulted_model.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/core/name_pattern.hpp"
-#include "gradsync/testbed/faults/fault_injector.hpp"
 
 namespace gradsync {
+namespace {
+
+void fill_with_nan(Tensor& tensor) {
+  tensor.device().fill(tensor, std::numeric_limits<double>::quiet_NaN());
+}
+
+/// A scalar that is NaN whatever its input is, and whose gradient is NaN as well.
+class NanNode final : public Node {
+ public:
+  explicit NanNode(NodePtr input) : Node("Nan", {std::move(input)}) {}
+
+  std::vector<Tensor> backward(Tensor grad_output, BackwardPass&) override {
+    Tensor gradient = grad_output.empty_like();
+    fill_with_nan(gradient);
+    return {std::move(gradient)};
+  }
+};
+
+}  // namespace
 
 std::vector<ParameterPtr> meant_parameters(const std::vector<ParameterPtr>& parameters,
                                            const FaultSpec& fault) {
@@ -30,9 +49,20 @@ std::vector<ParameterPtr> meant_parameters(const std::vector<ParameterPtr>& para
   return meant;
 }
 
-FaultedModel::FaultedModel(Model& model, const std::vector<FaultSpec>& faults, Device& device)
-    : model_(&model), parameters_(model.parameters()) {
+FaultedModel::FaultedModel(Model& model, const RankFaults& faults, Device& device)
+    : model_(&model), faults_(&faults), parameters_(model.parameters()) {
   for (const FaultSpec& fault : faults) apply(fault, device);
+}
+
+std::vector<Variable> FaultedModel::forward(const Batch& batch, Graph& graph) {
+  std::vector<Variable> outputs = model_->forward(batch, graph);
+  if (faults_->find(FaultKind::kNan, batch.global_step) != nullptr) {
+    Variable& loss = outputs.front();
+    Tensor nan = loss.data.empty_like();
+    fill_with_nan(nan);
+    loss = graph.record(std::move(nan), std::make_shared<NanNode>(std::move(loss.node)));
+  }
+  return outputs;
 }
 
 void FaultedModel::apply(const FaultSpec& fault, Device& device) {

@@ -12,6 +12,13 @@
 
 namespace gradsync {
 
+void HashCheck::after_optimizer(const LoopPosition& at) {
+  const std::optional<Hash128>& hash = recorder_->last_hash();
+  if (!hash || !train_->check_hashes || !hash_is_due(*train_, at.step)) return;
+  check_equal_hashes(*group_, *device_, *hash, at.epoch, at.step);
+  keeper_->update([&](RankReport& report) { report.steps.back().end = clock_->now(); });
+}
+
 std::string describe_difference(std::span<const std::string> hashes) {
   std::map<std::string, std::vector<int>> ranks_by_hash;
   for (std::size_t rank = 0; rank < hashes.size(); ++rank) {

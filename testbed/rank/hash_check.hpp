@@ -7,8 +7,35 @@
 
 #include "gradsync/autograd/parameter_hash.hpp"
 #include "gradsync/comm/process_group.hpp"
+#include "gradsync/testbed/record/step_recorder.hpp"
 
 namespace gradsync {
+
+/// Compares the parameters of all ranks after each step whose hash the scenario wants, where it
+/// says train.check_hashes.
+class HashCheck final : public LoopObserver {
+ public:
+  /// Encloses `recorder`, which takes the hash. All arguments must outlive it.
+  HashCheck(const TrainSpec& train, ProcessGroup& group, Device& device, Clock& clock,
+            const StepRecorder& recorder, ReportKeeper& keeper)
+      : train_(&train),
+        group_(&group),
+        device_(&device),
+        clock_(&clock),
+        recorder_(&recorder),
+        keeper_(&keeper) {}
+
+  /// Throws Error(kDesync) as check_equal_hashes does.
+  void after_optimizer(const LoopPosition& at) override;
+
+ private:
+  const TrainSpec* train_;
+  ProcessGroup* group_;
+  Device* device_;
+  Clock* clock_;
+  const StepRecorder* recorder_;
+  ReportKeeper* keeper_;
+};
 
 /// Compares this rank's hash with those of all others (an allgather of 16 bytes on `device`).
 /// Throws Error(kDesync) on every rank when they differ, naming the step and the odd ranks.

@@ -7,7 +7,7 @@
 #include "gradsync/comm/process_group.hpp"
 #include "gradsync/core/clock.hpp"
 #include "gradsync/tensor/device.hpp"
-#include "gradsync/testbed/faults/fault_injector.hpp"
+#include "gradsync/testbed/faults/process_end.hpp"
 #include "gradsync/testbed/rank/factories.hpp"
 #include "gradsync/testbed/record/rank_report.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
@@ -27,7 +27,7 @@ struct RankWorld {
   std::function<void(const StepRecord&)> on_step;
   /// Held while the report changes, for a world that reads it meanwhile; null: none does.
   std::mutex* report_mutex = nullptr;
-  /// Ends the rank's process without a word, where a fault says so (FaultInjector::Rank).
+  /// Ends the rank's process without a word, where a fault says so (FaultEvents::Rank).
   std::function<void(const ProcessEnd&)> end_process = {};
   /// Called when the rank has failed, before it cleans up: what blocks there must not keep the
   /// report from others. May be empty.

@@ -23,7 +23,7 @@ class ReportKeeper {
   static constexpr std::size_t kSamplesKept = 65536;  ///< sample indices, over all epochs
 
   /// `mutex` may be null: nobody else reads. `collects`: keep collectives beyond the flight
-  /// recorder's.
+  /// recorder's, and texts of some KB.
   ReportKeeper(RankReport& report, Clock& clock, FlightRecorder& recorder, std::mutex* mutex,
                bool collects);
   ~ReportKeeper();
@@ -35,6 +35,11 @@ class ReportKeeper {
     const auto lock = hold();
     change(report_);
   }
+
+  /// For the rank's own thread.
+  const RankReport& report() const noexcept { return report_; }
+  /// Whether the rank is reported in detail: `collects`.
+  bool keeps_detail() const noexcept { return collector_.has_value(); }
 
   void enter(Phase phase);
   /// A line of the rank's log: what it did beside the training.

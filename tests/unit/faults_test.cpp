@@ -4,7 +4,7 @@
 #include "gradsync/comm/flight_recorder.hpp"
 #include "gradsync/core/error.hpp"
 #include "gradsync/core/name_pattern.hpp"
-#include "gradsync/testbed/faults/fault_injector.hpp"
+#include "gradsync/testbed/faults/rank_faults.hpp"
 #include "gradsync/testbed/record/report_keeper.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 #include "tests/support/catch.hpp"

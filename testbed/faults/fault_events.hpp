@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gradsync/comm/process_group.hpp"
+#include "gradsync/core/clock.hpp"
+#include "gradsync/core/error.hpp"
+#include "gradsync/ddp/loop_position.hpp"
+#include "gradsync/tensor/device.hpp"
+#include "gradsync/testbed/faults/process_end.hpp"
+#include "gradsync/testbed/faults/rank_faults.hpp"
+
+namespace gradsync {
+
+/// Lets the faults of a rank happen that are events: what the rank does, or what befalls it, at a
+/// point of its loop.
+///
+/// Belongs to one rank, like what it is made of.
+class FaultEvents {
+ public:
+  /// What the rank lends.
+  struct Rank {
+    ProcessGroup* group = nullptr;
+    Clock* clock = nullptr;
+    Device* device = nullptr;
+    /// The rank is in another phase now.
+    std::function<void(Phase)> enter = [](Phase) {};
+    /// The program's handler has an exception in its hands.
+    std::function<void(const std::string& what)> raised = [](const std::string&) {};
+    /// A forward pass without gradients.
+    std::function<void(bool through_ddp)> evaluate = [](bool) {};
+    /// Ends the rank's process; does not return.
+    std::function<void(const ProcessEnd&)> end_process;
+  };
+
+  /// `faults` must outlive it.
+  FaultEvents(const RankFaults& faults, Rank rank) : faults_(&faults), rank_(std::move(rank)) {}
+
+  /// Lets everything happen that belongs to this point of the loop, in the order of the scenario.
+  /// Throws SkippedStep, an Error(kInternal), or what a collective throws; may not return.
+  void happen(FaultPoint point, const LoopPosition& at);
+  /// After a step: evaluation, checkpoint and the program's own collectives.
+  void happen_after_step(const LoopPosition& at);
+  /// Outside the steps, in a phase of their own.
+  void happen_outside_steps(FaultPoint point, const LoopPosition& last);
+
+ private:
+  void happen(const FaultSpec& fault, const LoopPosition& at, Phase phase);
+  void communicate(const FaultSpec& fault, const LoopPosition& at, Phase phase);
+  void make_group(const FaultSpec& fault);
+  ProcessGroup& group_of(const FaultSpec& fault) const;
+  Error error_of(const FaultSpec& fault, const LoopPosition& at, Phase phase) const;
+
+  const RankFaults* faults_;
+  Rank rank_;
+  std::map<std::string, std::shared_ptr<ProcessGroup>> groups_;
+  std::vector<WorkPtr> in_flight_;  // collectives that the step did not wait for
+};
+
+}  // namespace gradsync

@@ -1,0 +1,43 @@
+#include "gradsync/testbed/faults/rank_faults.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gradsync {
+
+RankFaults::RankFaults(const std::vector<FaultSpec>& faults, int rank) {
+  std::copy_if(faults.begin(), faults.end(), std::back_inserter(faults_),
+               [&](const FaultSpec& fault) { return concerns(fault, rank); });
+}
+
+const FaultSpec* RankFaults::find(FaultKind kind, std::int64_t step) const {
+  const auto found = std::find_if(faults_.begin(), faults_.end(), [&](const FaultSpec& fault) {
+    return fault.kind == kind && covers(fault, step);
+  });
+  return found == faults_.end() ? nullptr : &*found;
+}
+
+SamplerSpec RankFaults::sampler(SamplerSpec spec) const {
+  if (const FaultSpec* fault = find(FaultKind::kSampler)) {
+    spec.seed = fault->seed.value_or(spec.seed);
+    spec.set_epoch = fault->set_epoch.value_or(spec.set_epoch);
+  }
+  return spec;
+}
+
+int RankFaults::sampler_rank(int rank) const {
+  const FaultSpec* fault = find(FaultKind::kSampler);
+  return fault != nullptr && fault->shard_of ? static_cast<int>(*fault->shard_of) : rank;
+}
+
+std::int64_t RankFaults::first_step() const {
+  const FaultSpec* fault = find(FaultKind::kResume);
+  return fault != nullptr ? fault->to_step : 0;
+}
+
+double RankFaults::compute_factor() const {
+  const FaultSpec* fault = find(FaultKind::kSlow);
+  return fault != nullptr ? fault->factor : 1;
+}
+
+}  // namespace gradsync

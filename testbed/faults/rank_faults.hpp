@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gradsync/testbed/scenario/fault_spec.hpp"
+#include "gradsync/testbed/scenario/scenario.hpp"
+
+namespace gradsync {
+
+/// The faults of one rank, in the order of the scenario. Without faults every question is a look
+/// into an empty list. Immutable.
+class RankFaults {
+ public:
+  RankFaults(const std::vector<FaultSpec>& faults, int rank);
+
+  bool empty() const noexcept { return faults_.empty(); }
+  auto begin() const noexcept { return faults_.begin(); }
+  auto end() const noexcept { return faults_.end(); }
+
+  /// The first fault of this kind that is there in `step`; null if none is.
+  const FaultSpec* find(FaultKind kind, std::int64_t step = 0) const;
+
+  // What a rank's configuration is with its faults.
+  SamplerSpec sampler(SamplerSpec spec) const;
+  int sampler_rank(int rank) const;
+  std::int64_t first_step() const;
+  /// What the rank's compute time is multiplied by.
+  double compute_factor() const;
+
+ private:
+  std::vector<FaultSpec> faults_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gradsync/autograd/parameter.hpp"
+#include "gradsync/ddp/loop_position.hpp"
+#include "gradsync/tensor/host_read.hpp"
+
+namespace gradsync {
+
+/// How the gradients of a step were clipped.
+struct Clipping {
+  double max_norm = 0;
+  /// The gradients' norm before, on its way from the device; null: no parameter has a gradient.
+  std::shared_ptr<HostRead> norm;
+  /// The norm that the factor follows from, where it is not the gradients' own.
+  std::optional<double> other_norm;
+};
+
+/// min(1, max_norm / norm), as clip_grad_norm takes it.
+double clip_coefficient(double norm, double max_norm);
+
+/// Clips the gradients of a step: clip_grad_norm, or nothing where the job does not clip.
+///
+/// One of the loop's parts: a subclass may clip otherwise.
+class GradientClipper {
+ public:
+  struct Options {
+    std::optional<double> max_norm;  ///< absent: gradients are not clipped
+    double norm_type = 2;
+    bool error_if_nonfinite = false;
+  };
+
+  /// `parameters` must outlive it.
+  GradientClipper(const std::vector<ParameterPtr>& parameters, const Options& options)
+      : parameters_(&parameters), options_(options) {}
+  virtual ~GradientClipper() = default;
+
+  /// nullopt: the job does not clip. The host waits for nothing, unless `error_if_nonfinite`.
+  virtual std::optional<Clipping> clip(const LoopPosition& at);
+
+ protected:
+  const std::vector<ParameterPtr>& parameters() const noexcept { return *parameters_; }
+  const Options& options() const noexcept { return options_; }
+  Clipping clip_to(double max_norm) const;
+
+ private:
+  const std::vector<ParameterPtr>* parameters_;
+  Options options_;
+};
+
+}  // namespace gradsync

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gradsync/data/data_loader.hpp"
+#include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/ddp/join.hpp"
+#include "gradsync/optim/optimizer.hpp"
+#include "gradsync/testbed/loop/gradient_clipper.hpp"
+#include "gradsync/testbed/loop/gradient_scaler.hpp"
+#include "gradsync/testbed/loop/learning_rates.hpp"
+#include "gradsync/testbed/loop/loop_observer.hpp"
+#include "gradsync/testbed/loop/loop_policy.hpp"
+
+namespace gradsync {
+
+/// What a loop is made of. All of it must outlive the loop.
+struct LoopParts {
+  DataLoader& loader;
+  DistributedDataParallel& ddp;
+  Graph& graph;
+  GradientScaler& scaler;
+  GradientClipper& clipper;
+  LearningRates& learning_rates;
+  Optimizer& optimizer;
+  const LoopPolicy& policy;
+  LoopObserver& observer;
+};
+
+struct LoopOptions {
+  std::int64_t epochs = 1;
+  std::int64_t steps = 0;             ///< optimizer steps, over all epochs: the loop ends there
+  std::int64_t first_step = 0;        ///< the steps before it are in a checkpoint
+  std::int64_t accumulate_steps = 1;  ///< batches an optimizer step
+  bool no_sync = true;                ///< reduce only with the last batch of a step
+  bool set_epoch = true;              ///< shuffle each epoch anew
+  JoinOptions join = {.enable = false};
+};
+
+/// The training loop of one rank, as a PyTorch program has it. It keeps no record and knows of
+/// nothing that goes wrong: that is for its observer, and for subclasses of its parts.
+class TrainingLoop {
+ public:
+  TrainingLoop(const LoopParts& parts, const LoopOptions& options)
+      : parts_(parts), options_(options), step_(options.first_step) {}
+
+  /// All epochs. Errors are those of the parts; SkippedStep does not come out.
+  void run();
+
+ private:
+  bool take_step(std::int64_t epoch);
+  bool train_step(const LoopPosition& begin);
+
+  LoopParts parts_;
+  LoopOptions options_;
+  std::int64_t step_;
+  bool left_ = false;
+};
+
+}  // namespace gradsync
