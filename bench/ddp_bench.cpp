@@ -67,7 +67,7 @@ void step(benchmark::State& state) {
   if (state.range(2) != 0) ddp = std::make_unique<DistributedDataParallel>(model, group);
   const Batch batch;
   for (auto _ : state) {
-    const auto outputs = ddp ? ddp->forward(batch, graph) : model.forward(batch, graph);
+    const auto outputs = ddp ? ddp->forward(model, batch, graph) : model.forward(batch, graph);
     graph.backward(outputs.front());
   }
   per_parameter(state);

@@ -45,7 +45,7 @@ void host_cost(benchmark::State& state) {
   }
   const auto step = [&] {
     for (const ParameterPtr& parameter : model.parameters()) parameter->grad = {};
-    const auto outputs = ddp ? ddp->forward({}, graph) : model.forward({}, graph);
+    const auto outputs = ddp ? ddp->forward(model, Batch{}, graph) : model.forward({}, graph);
     graph.backward(outputs.front());
     clock.settle_stamps();
   };

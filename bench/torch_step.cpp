@@ -54,7 +54,7 @@ std::vector<double> time_steps(const Arguments& arguments, ProcessGroup& group, 
       const std::optional<Batch> batch = loader.next();
       if (!batch) break;
       optimizer.zero_grad();
-      const auto outputs = ddp ? ddp->forward(*batch, graph) : model.forward(*batch, graph);
+      const auto outputs = ddp ? ddp->forward(model, *batch, graph) : model.forward(*batch, graph);
       graph.backward(outputs.front());
       clip_grad_norm(model.parameters(), 1.0);
       optimizer.step();

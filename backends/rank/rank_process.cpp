@@ -17,6 +17,7 @@
 #include "gradsync/comm/comm_error.hpp"
 #include "gradsync/core/wall_clock.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
+#include "gradsync/testbed/record/exit_status.hpp"
 
 namespace gradsync {
 namespace {

@@ -220,8 +220,7 @@ void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tenso
   // The state of the traversal is gone before the callbacks run: they wait for the network, and in
   // the simulator every rank of the job waits at the same time.
   run_nodes(roots, gradients, pass);
-  // By index: a callback may queue another one.
-  for (std::size_t i = 0; i < pass.callbacks_.size(); ++i) pass.callbacks_[i]();
+  pass.run_callbacks();
 }
 
 std::vector<Parameter*> Graph::reachable_parameters(const std::vector<Variable>& outputs) const {

@@ -23,19 +23,24 @@ struct Variable {
   NodePtr node;
 };
 
-/// One backward pass over the tape, as its hooks see it.
+/// One backward pass, as hooks see it: over the tape (Graph::backward), or of an autograd that a
+/// program brings along.
 class BackwardPass {
  public:
+  /// `site`: where the pass was started.
+  explicit BackwardPass(const CallSite& site) : site_(site) {}
+
   /// Runs `callback` once, after the last node of this pass, on the rank's thread (PyTorch's
   /// queue_callback). The reducer waits for its buckets there.
   void queue_callback(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
-  /// Where the pass was started.
   const CallSite& site() const noexcept { return site_; }
 
- private:
-  friend class Graph;
-  explicit BackwardPass(const CallSite& site) : site_(site) {}
+  /// Whoever runs the pass calls it once, after the last gradient; a callback may queue another.
+  void run_callbacks() {
+    for (std::size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();
+  }
 
+ private:
   CallSite site_;
   std::vector<std::function<void()>> callbacks_;
 };

@@ -15,29 +15,9 @@ std::string describe(const ConfigError::Details& d) {
 
 }  // namespace
 
-int exit_status(ErrorCode code) noexcept {
-  switch (code) {
-    case ErrorCode::kInvalidScenario:
-    case ErrorCode::kUsage:
-      return 2;
-    case ErrorCode::kBackendUnavailable:
-      return 3;
-    case ErrorCode::kTimeout:
-      return 4;
-    case ErrorCode::kDesync:
-      return 5;
-    case ErrorCode::kPeerFailed:
-    case ErrorCode::kRankDied:
-    case ErrorCode::kMisuse:
-    case ErrorCode::kInternal:
-      return 6;
-  }
-  return 6;
-}
-
 const char* to_string(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::kInvalidScenario:
+    case ErrorCode::kInvalidConfig:
       return "invalid_scenario";
     case ErrorCode::kUsage:
       return "usage";
@@ -60,6 +40,6 @@ const char* to_string(ErrorCode code) noexcept {
 }
 
 ConfigError::ConfigError(Details details)
-    : Error(ErrorCode::kInvalidScenario, describe(details)), details_(std::move(details)) {}
+    : Error(ErrorCode::kInvalidConfig, describe(details)), details_(std::move(details)) {}
 
 }  // namespace gradsync

@@ -5,23 +5,20 @@
 
 namespace gradsync {
 
-/// What kind of thing went wrong. The command turns it into an exit status (see `exit_status`).
+/// What kind of thing went wrong.
 enum class ErrorCode {
-  kInvalidScenario,     ///< the scenario or a file that it names: exit 2
-  kUsage,               ///< the command line: exit 2
-  kBackendUnavailable,  ///< a backend that this build or machine does not have: exit 3
-  kTimeout,             ///< a wait that reached its deadline: a hang, exit 4
-  kDesync,              ///< ranks that disagree (sizes, order, parameters, hashes): exit 5
-  kPeerFailed,          ///< another rank failed first; this error is a consequence: exit 6
-  kRankDied,            ///< a rank ended without saying goodbye: exit 6
-  kMisuse,              ///< DDP used in a way that PyTorch's DDP refuses: exit 6
-  kInternal,            ///< anything else: exit 6
+  kInvalidConfig,       ///< an input file, or a value in it (ConfigError)
+  kUsage,               ///< an option, an environment variable or a call that makes no sense
+  kBackendUnavailable,  ///< a backend that this build or machine does not have
+  kTimeout,             ///< a wait that reached its deadline: a hang
+  kDesync,              ///< ranks that disagree (sizes, order, parameters, hashes)
+  kPeerFailed,          ///< another rank failed first; this error is a consequence
+  kRankDied,            ///< a rank ended without saying goodbye
+  kMisuse,              ///< the library used in a way that it, or PyTorch's, refuses
+  kInternal,            ///< anything else
 };
 
-/// The exit status that the command ends with for an error of this kind.
-int exit_status(ErrorCode code) noexcept;
-
-/// The word for `code` in result.json, e.g. "timeout".
+/// The word for `code` in reports, e.g. "timeout".
 const char* to_string(ErrorCode code) noexcept;
 
 /// Root of every exception that gradsync throws. `what()` is a full sentence for a person: it names

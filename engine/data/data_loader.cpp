@@ -30,7 +30,9 @@ std::optional<Batch> DataLoader::next() {
   const std::size_t count = std::min(left, static_cast<std::size_t>(batch_size_));
   const std::span<const std::int64_t> indices(order_.data() + position_, count);
   position_ += count;
-  return dataset_->collate(indices, *device_);
+  Batch batch = dataset_->collate(indices, *device_);
+  batch.sample_indices.assign(indices.begin(), indices.end());
+  return batch;
 }
 
 std::int64_t DataLoader::batches_left() const noexcept {

@@ -24,8 +24,6 @@ class TokenDataset : public Dataset {
 
   Batch collate(std::span<const std::int64_t> indices, Device& device) const final {
     const auto rows = static_cast<std::int64_t>(indices.size());
-    Batch batch;
-    batch.sample_indices.assign(indices.begin(), indices.end());
     std::vector<std::int64_t> inputs;
     std::vector<std::int64_t> targets;
     inputs.reserve(static_cast<std::size_t>(rows * seq_len_));
@@ -36,8 +34,9 @@ class TokenDataset : public Dataset {
         targets.push_back(token(sample, t + 1));
       }
     }
-    batch.inputs = on_device(inputs, {rows, seq_len_}, device);
-    batch.targets = on_device(targets, {rows, seq_len_}, device);
+    Batch batch;
+    batch.tensors.set("tokens", on_device(inputs, {rows, seq_len_}, device));
+    batch.tensors.set("targets", on_device(targets, {rows, seq_len_}, device));
     return batch;
   }
 
@@ -95,11 +94,7 @@ class IndexDataset final : public Dataset {
  public:
   explicit IndexDataset(std::int64_t samples) : samples_(samples) {}
   std::int64_t size() const override { return samples_; }
-  Batch collate(std::span<const std::int64_t> indices, Device&) const override {
-    Batch batch;
-    batch.sample_indices.assign(indices.begin(), indices.end());
-    return batch;
-  }
+  Batch collate(std::span<const std::int64_t>, Device&) const override { return {}; }
 
  private:
   std::int64_t samples_;
@@ -146,7 +141,7 @@ std::unique_ptr<Dataset> make_text_dataset(const std::string& path, std::int64_t
          .pointer = "",
          .expected = fmt::format("a text of at least seq_len + 1 = {} bytes", seq_len + 1),
          .found = text.empty() ? "an empty file" : fmt::format("{} bytes", text.size()),
-         .hint = text.empty() ? "" : "use a longer text or a smaller data.seq_len"});
+         .hint = text.empty() ? "" : "use a longer text or a smaller seq_len"});
   }
   return std::make_unique<TextBytes>(std::move(text), seq_len);
 }

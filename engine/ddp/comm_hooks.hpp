@@ -18,7 +18,7 @@ CommHook allreduce_hook();
 CommHook fp16_compress_hook();
 CommHook bf16_compress_hook();
 
-/// The hook that a scenario names in ddp.comm_hook: "allreduce", "fp16_compress", "bf16_compress",
+/// The hook of this name: "allreduce", "fp16_compress", "bf16_compress",
 /// "power_sgd", "batched_power_sgd" (with `power_sgd`). Throws Error(kMisuse) for another name,
 /// listing these.
 CommHook make_comm_hook(const std::string& name, const PowerSgdOptions& power_sgd = {});

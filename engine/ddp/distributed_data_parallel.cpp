@@ -29,27 +29,27 @@ class BackwardBegins final : public Node {
 
 }  // namespace
 
-DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& group,
-                                                 const DdpOptions& options, const CallSite& site)
-    : model_(&model), group_(&group), options_(options) {
+DistributedDataParallel::DistributedDataParallel(std::vector<ParameterPtr> parameters,
+                                                 std::vector<BufferPtr> buffers,
+                                                 ProcessGroup& group, const DdpOptions& options,
+                                                 const CallSite& site)
+    : replica_(std::make_unique<Replica>(parameters, buffers, options, group.rank())),
+      group_(&group),
+      options_(options) {
   position_.site = site;
-  Replica replica(model, options, group.rank());
-  check_replicas(group, replica.trainable,
-                 describe_replica(replica, synchronised_buffers(model, options), options),
-                 position_);
+  check_replicas(group, replica_->trainable, describe_replica(*replica_, options), position_);
   broadcast_state(0, position_.options(Phase::kInit, "parameters"));
 
-  reducer_ =
-      std::make_shared<Reducer>(std::move(replica.trainable), group, position_, warnings_, options);
+  reducer_ = std::make_shared<Reducer>(replica_->trainable, group, position_, warnings_, options);
   logger_ = std::make_shared<DdpLogger>(*reducer_, group, options);
   // The reducer may outlive DDP by a hook that is running, the logger does not.
   reducer_->set_error_observer([logger = std::weak_ptr(logger_)](const std::string& text) {
     if (const auto alive = logger.lock()) alive->set_error(text);
   });
-  const auto& parameters = reducer_->parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  const auto& reduced = reducer_->parameters();
+  for (std::size_t i = 0; i < reduced.size(); ++i) {
     // Weak: parameters may outlive DDP, and their hooks with them.
-    parameters[i]->add_gradient_hook(
+    reduced[i]->add_gradient_hook(
         [reducer = std::weak_ptr(reducer_), i](Parameter&, BackwardPass& pass) {
           if (const auto alive = reducer.lock()) alive->on_gradient(i, pass);
         });
@@ -58,9 +58,7 @@ DistributedDataParallel::DistributedDataParallel(Model& model, ProcessGroup& gro
 
 DistributedDataParallel::~DistributedDataParallel() = default;
 
-std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph& graph,
-                                                       const CallSite& site) {
-  const bool trains = graph.grad_enabled();
+void DistributedDataParallel::begin_forward(bool trains, const CallSite& site) {
   const bool reduces = trains && require_backward_grad_sync_;
   position_.site = site;
   if (reduces) {
@@ -77,12 +75,21 @@ std::vector<Variable> DistributedDataParallel::forward(const Batch& batch, Graph
                  trains ? Phase::kForward : Phase::kEvaluation);
   }
   if (join_) join_->announce_backward(reduces);
+}
 
-  std::vector<Variable> outputs = model_->forward(batch, graph);
-
+bool DistributedDataParallel::end_forward(bool trains) {
+  const bool reduces = trains && require_backward_grad_sync_;
   require_forward_param_sync_ = reduces;
   if (trains && !reduces) reducer_->prepare_for_local_backward();
-  if (!reduces) return outputs;
+  return reduces;
+}
+
+std::vector<Variable> DistributedDataParallel::forward(
+    Graph& graph, const std::function<std::vector<Variable>()>& compute, const CallSite& site) {
+  const bool trains = graph.grad_enabled();
+  begin_forward(trains, site);
+  std::vector<Variable> outputs = compute();
+  if (!end_forward(trains)) return outputs;
   reducer_->prepare_for_backward(graph, outputs);
   logger_->check_static(*reducer_);
   if (reducer_->needs_delayed_reduction()) {
@@ -108,17 +115,13 @@ void DistributedDataParallel::register_comm_hook(CommHook hook, std::string name
 
 std::vector<Tensor> DistributedDataParallel::buffers() const {
   std::vector<Tensor> tensors;
-  for (const BufferPtr& buffer : synchronised_buffers(*model_, options_)) {
-    tensors.push_back(buffer->data);
-  }
+  for (const BufferPtr& buffer : replica_->buffers) tensors.push_back(buffer->data);
   return tensors;
 }
 
 void DistributedDataParallel::broadcast_state(int root, const CollectiveOptions& options) {
   std::vector<Tensor> state;
-  for (const ParameterPtr& parameter : Replica(*model_, options_, group_->rank()).parameters) {
-    state.push_back(parameter->data);
-  }
+  for (const ParameterPtr& parameter : replica_->parameters) state.push_back(parameter->data);
   // Before 2.1 (pytorch/pytorch#100729) broadcast_buffers spoke of the forwards alone.
   if (options_.broadcast_buffers || options_.pytorch_version < PytorchVersion{2, 1}) {
     for (Tensor& buffer : buffers()) state.push_back(std::move(buffer));

@@ -50,7 +50,7 @@ void Reducer::prepare_for_forward() {
   group_->clock().stamp(times_.forward_start);
 }
 
-void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs) {
+void Reducer::expect_backward() {
   group_->clock().stamp(times_.backward_compute_start);
   has_prepared_backward_ = true;
   expects_hooks_ = true;
@@ -62,15 +62,28 @@ void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variabl
   for (Bucket& bucket : buckets_) bucket.pending = bucket.slots.size();
   std::ranges::fill(ready_, std::uint8_t{0});
   if (graph_recorded_) hooks_left_ = hooks_expected_;
-  if (dynamic_find_unused()) {
-    const auto reachable = graph.reachable_parameters(outputs);
-    const std::unordered_set<const Parameter*> reached(reachable.begin(), reachable.end());
-    unused_.clear();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (!reached.contains(parameters_[i].get())) unused_.push_back(i);
-    }
-    if (unused_.empty()) warnings_->once(kNothingUnused);
+}
+
+void Reducer::set_unused(std::vector<std::size_t> unused) {
+  unused_ = std::move(unused);
+  if (unused_.empty()) warnings_->once(kNothingUnused);
+}
+
+void Reducer::prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs) {
+  expect_backward();
+  if (!dynamic_find_unused()) return;
+  const auto reachable = graph.reachable_parameters(outputs);
+  const std::unordered_set<const Parameter*> reached(reachable.begin(), reachable.end());
+  std::vector<std::size_t> unused;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!reached.contains(parameters_[i].get())) unused.push_back(i);
   }
+  set_unused(std::move(unused));
+}
+
+void Reducer::prepare_for_backward(std::vector<std::size_t> unused) {
+  expect_backward();
+  if (dynamic_find_unused()) set_unused(std::move(unused));
 }
 
 void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
@@ -93,16 +106,37 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
     return;
   }
 
-  if (!unused_marked_) {
-    unused_marked_ = true;
-    for (const std::size_t unused : unused_) mark_ready(unused, pass);
-  }
+  mark_unused_ready(pass);
   if (options_.static_graph) {
     if (hooks_left_[index] == 0) refuse(graph_changed(place(), name(index)));
     if (--hooks_left_[index] > 0) return;
   }
   if (should_rebuild()) arrival_.push_back(index);
   mark_ready(index, pass);
+}
+
+/// Before the first gradient of a backward, as PyTorch does it.
+void Reducer::mark_unused_ready(BackwardPass& pass) {
+  if (unused_marked_) return;
+  unused_marked_ = true;
+  for (const std::size_t unused : unused_) mark_ready(unused, pass);
+}
+
+void Reducer::on_last_gradient(BackwardPass& pass) {
+  if (needs_delayed_reduction()) return reduce_after_backward(pass);
+  if (expects_hooks_) mark_unused_ready(pass);
+}
+
+std::vector<std::string> Reducer::missing_gradients() const {
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (ready_[i] == 0) missing.push_back(name(i));
+  }
+  return missing;
+}
+
+void Reducer::check_finished() const {
+  if (expects_hooks_) refuse(gradients_not_marked(place(), missing_gradients()));
 }
 
 void Reducer::mark_ready(std::size_t index, BackwardPass& pass) {

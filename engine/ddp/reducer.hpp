@@ -46,13 +46,21 @@ class Reducer {
   /// which gradients arrived on rank 0, once, and then returns true. Throws Error(kMisuse) if the
   /// reduction of the last backward is unfinished.
   bool rebuild_buckets();
-  /// A forward has ended whose backward will be synchronised.
+  /// A forward has ended whose backward will be synchronised. What that will not reach is found on
+  /// the graph, or given by who has none; only find_unused_parameters takes notice of it.
   void prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs);
+  void prepare_for_backward(std::vector<std::size_t> unused);
   /// A forward has ended whose backward leaves gradients local, as wanted (no_sync).
   void prepare_for_local_backward() noexcept { local_is_intended_ = true; }
 
   /// The hook of parameter `index`: its gradient has been accumulated.
   void on_gradient(std::size_t index, BackwardPass& pass);
+  /// Backward ends. Its callbacks reduce what is left: all of a backward that reached nothing but
+  /// has unused parameters, and the recorded graph of static_graph's first iteration. For who calls
+  /// `on_gradient` without a graph; needs a prepared backward.
+  void on_last_gradient(BackwardPass& pass);
+  /// After the callbacks: throws Error(kMisuse) if gradients are missing.
+  void check_finished() const;
 
   /// static_graph, first iteration: gradients are reduced together when backward ends. True until
   /// that is arranged for; the outputs of forward must then lead to `reduce_after_backward`.
@@ -102,6 +110,10 @@ class Reducer {
       const std::vector<std::vector<std::size_t>>& mine);
 
   // Backward
+  void expect_backward();
+  void set_unused(std::vector<std::size_t> unused);
+  void mark_unused_ready(BackwardPass& pass);
+  std::vector<std::string> missing_gradients() const;
   void mark_ready(std::size_t index, BackwardPass& pass);
   void fill_slot(Parameter& parameter, std::size_t index);
   void fill_bucket(Bucket& bucket);

@@ -48,6 +48,15 @@ Error unfinished_reduction(const ErrorPlace& place, const DdpOptions& options,
                   missing.size(), missing.size() == 1 ? "" : "s", list_names(missing), hint));
 }
 
+Error gradients_not_marked(const ErrorPlace& place, const std::vector<std::string>& missing) {
+  return misuse(place,
+                fmt::format("finalize_backward was called before the gradients of {} parameter{} "
+                            "were marked ready: {}. Mark each parameter in every backward. Where a "
+                            "backward does not reach some, set find_unused_parameters and name "
+                            "them in prepare_for_backward.",
+                            missing.size(), missing.size() == 1 ? "" : "s", list_names(missing)));
+}
+
 Error marked_ready_twice(const ErrorPlace& place, const DdpOptions& options,
                          const std::string& parameter) {
   std::string reasons =

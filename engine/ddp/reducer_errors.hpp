@@ -23,6 +23,9 @@ struct ErrorPlace {
 Error unfinished_reduction(const ErrorPlace& place, const DdpOptions& options,
                            const std::vector<std::string>& missing);
 
+/// A backward of a program's own autograd that ended without some gradients.
+Error gradients_not_marked(const ErrorPlace& place, const std::vector<std::string>& missing);
+
 /// A second gradient of one parameter within one synchronised backward.
 Error marked_ready_twice(const ErrorPlace& place, const DdpOptions& options,
                          const std::string& parameter);

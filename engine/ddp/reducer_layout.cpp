@@ -84,13 +84,7 @@ Assignment Reducer::assignment_of_rank0(const Assignment& mine) {
 }
 
 bool Reducer::rebuild_buckets() {
-  if (needs_finalise_) {
-    std::vector<std::string> missing;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (ready_[i] == 0) missing.push_back(name(i));
-    }
-    refuse(unfinished_reduction(place(), options_, missing));
-  }
+  if (needs_finalise_) refuse(unfinished_reduction(place(), options_, missing_gradients()));
   if (!should_rebuild() || arrival_.empty()) return false;
   if (arrival_.size() != parameters_.size()) {
     throw Error(ErrorCode::kInternal, "DDP rebuilds its buckets from an incomplete order");

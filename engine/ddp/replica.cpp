@@ -15,12 +15,13 @@ bool is_ignored(const DdpOptions& options, const std::string& name) {
          options.params_and_buffers_to_ignore.end();
 }
 
-void check_ignored_names(const Model& model, const DdpOptions& options, int rank) {
+void check_ignored_names(const std::vector<ParameterPtr>& parameters,
+                         const std::vector<BufferPtr>& buffers, const DdpOptions& options,
+                         int rank) {
   for (const std::string& name : options.params_and_buffers_to_ignore) {
     const auto has_name = [&](const auto& owner) { return owner == name; };
-    if (std::ranges::any_of(model.parameters(), has_name,
-                            [](const auto& p) { return p->name(); }) ||
-        std::ranges::any_of(model.buffers(), has_name, [](const auto& b) { return b->name; })) {
+    if (std::ranges::any_of(parameters, has_name, [](const auto& p) { return p->name(); }) ||
+        std::ranges::any_of(buffers, has_name, [](const auto& b) { return b->name; })) {
       continue;
     }
     throw Error(ErrorCode::kMisuse,
@@ -32,12 +33,19 @@ void check_ignored_names(const Model& model, const DdpOptions& options, int rank
 
 }  // namespace
 
-Replica::Replica(const Model& model, const DdpOptions& options, int rank) {
-  check_ignored_names(model, options, rank);
-  for (const ParameterPtr& parameter : model.parameters()) {
+Replica::Replica(const std::vector<ParameterPtr>& all_parameters,
+                 const std::vector<BufferPtr>& all_buffers, const DdpOptions& options, int rank) {
+  check_ignored_names(all_parameters, all_buffers, options, rank);
+  for (const ParameterPtr& parameter : all_parameters) {
+    std::optional<std::size_t>& index = trainable_index.emplace_back();
     if (is_ignored(options, parameter->name())) continue;
     parameters.push_back(parameter);
-    if (parameter->requires_grad()) trainable.push_back(parameter);
+    if (!parameter->requires_grad()) continue;
+    index = trainable.size();
+    trainable.push_back(parameter);
+  }
+  for (const BufferPtr& buffer : all_buffers) {
+    if (!is_ignored(options, buffer->name)) buffers.push_back(buffer);
   }
   if (trainable.empty()) {
     throw Error(ErrorCode::kMisuse,
@@ -47,23 +55,13 @@ Replica::Replica(const Model& model, const DdpOptions& options, int rank) {
   }
 }
 
-std::vector<BufferPtr> synchronised_buffers(const Model& model, const DdpOptions& options) {
-  std::vector<BufferPtr> buffers;
-  for (const BufferPtr& buffer : model.buffers()) {
-    if (!is_ignored(options, buffer->name)) buffers.push_back(buffer);
-  }
-  return buffers;
-}
-
-std::vector<std::string> describe_replica(const Replica& replica,
-                                          const std::vector<BufferPtr>& buffers,
-                                          const DdpOptions& options) {
+std::vector<std::string> describe_replica(const Replica& replica, const DdpOptions& options) {
   std::vector<std::string> lines;
   for (const ParameterPtr& parameter : replica.parameters) {
     const char* kind = parameter->requires_grad() ? "parameter" : "frozen parameter";
     lines.push_back(describe_tensor(kind, parameter->name(), parameter->data));
   }
-  for (const BufferPtr& buffer : buffers) {
+  for (const BufferPtr& buffer : replica.buffers) {
     lines.push_back(describe_tensor("buffer", buffer->name, buffer->data));
   }
   const BucketCaps caps = bucket_caps(options);

@@ -5,20 +5,12 @@
 
 #include "gradsync/autograd/graph.hpp"
 #include "gradsync/autograd/parameter.hpp"
+#include "gradsync/data/batch.hpp"
 
 namespace gradsync {
 
-/// Inputs of one step on one rank.
-struct Batch {
-  std::vector<std::int64_t>
-      sample_indices;  ///< positions in the data set, as the sampler gave them
-  Tensor inputs;       ///< [batch, seq_len] int64 token ids; undefined for replayed models
-  Tensor targets;      ///< [batch, seq_len] int64; undefined for replayed models
-  std::int64_t global_step = 0;  ///< optimizer steps so far (synthetic gradients depend on it)
-};
-
 /// What is trained. Implementations: TransformerModel (computed for real), ReplayModel (a measured
-/// profile). A model belongs to one rank.
+/// profile), or a program's own. A model belongs to one rank.
 class Model {
  public:
   virtual ~Model() = default;

@@ -73,10 +73,10 @@ TransformerModel::TransformerModel(const TransformerOptions& options, std::uint6
       head_(factory_, "head", options.d_model, options.vocab_size) {}
 
 std::vector<Variable> TransformerModel::forward(const Batch& batch, Graph& graph) {
-  Variable x = embedding_.forward(graph, batch.inputs);
+  Variable x = embedding_.forward(graph, batch.tensors.at("tokens"));
   for (const Block& block : blocks_) x = block.forward(graph, x, options_.norm_first);
   const Variable logits = head_.forward(graph, x);
-  return {ops::cross_entropy(graph, logits, batch.targets), logits};
+  return {ops::cross_entropy(graph, logits, batch.tensors.at("targets")), logits};
 }
 
 }  // namespace gradsync

@@ -45,6 +45,7 @@ class TransformerModel final : public Model {
   const std::vector<BufferPtr>& buffers() const override { return factory_.buffers(); }
 
   /// The mean cross-entropy over all positions (a scalar) and the logits[batch, seq, vocab_size].
+  /// Reads "tokens" and "targets" of the batch, both [batch, seq] int64.
   std::vector<Variable> forward(const Batch& batch, Graph& graph) override;
 
  private:

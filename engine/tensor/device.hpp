@@ -24,13 +24,17 @@ class Storage {
   virtual ~Storage() = default;
   std::byte* data() const noexcept { return data_; }
   Bytes nbytes() const noexcept { return nbytes_; }
+  /// Memory that a program lent (Tensor::from_blob): others may see what is written to it.
+  bool is_foreign() const noexcept { return is_foreign_; }
 
  protected:
-  Storage(std::byte* data, Bytes nbytes) : data_(data), nbytes_(nbytes) {}
+  Storage(std::byte* data, Bytes nbytes, bool is_foreign = false)
+      : data_(data), nbytes_(nbytes), is_foreign_(is_foreign) {}
 
  private:
   std::byte* data_;
   Bytes nbytes_;
+  bool is_foreign_;
 };
 
 /// One AdamW step on one parameter (Loshchilov & Hutter; PyTorch 2.x's order of operations,

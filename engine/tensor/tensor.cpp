@@ -12,6 +12,40 @@ namespace {
   throw Error(ErrorCode::kInternal, message);
 }
 
+/// Memory that a program lent.
+class ForeignStorage final : public Storage {
+ public:
+  ForeignStorage(void* data, Bytes nbytes, std::function<void(void*)> deleter)
+      : Storage(static_cast<std::byte*>(data), nbytes, /*is_foreign=*/true),
+        deleter_(std::move(deleter)) {}
+  ~ForeignStorage() override {
+    if (deleter_) deleter_(data());
+  }
+  ForeignStorage(const ForeignStorage&) = delete;
+  ForeignStorage& operator=(const ForeignStorage&) = delete;
+
+ private:
+  std::function<void(void*)> deleter_;
+};
+
+bool has_negative_size(const Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; });
+}
+
+void check_blob(const void* data, const Shape& shape, DType dtype, const Device& device) {
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCode::kMisuse, "from_blob: " + std::string(to_string(dtype)) +
+                                        to_string(shape) + " on " + device.name() + ": " + reason);
+  };
+  if (has_negative_size(shape)) refuse("a size is negative");
+  if (device.type() == DeviceType::kMeta) refuse("tensors there have no memory");
+  if (data == nullptr && numel_of(shape) > 0) refuse("the pointer is null");
+  const std::size_t size = element_size(dtype);
+  if (reinterpret_cast<std::uintptr_t>(data) % size != 0) {
+    refuse("the address is not a multiple of the element's " + std::to_string(size) + " bytes");
+  }
+}
+
 }  // namespace
 
 std::int64_t numel_of(const Shape& shape) noexcept {
@@ -29,7 +63,7 @@ std::string to_string(const Shape& shape) {
 }
 
 Tensor Tensor::empty(Shape shape, DType dtype, Device& device) {
-  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; })) {
+  if (has_negative_size(shape)) {
     fail("a tensor cannot have the shape " + to_string(shape));
   }
   Tensor tensor;
@@ -44,6 +78,18 @@ Tensor Tensor::empty(Shape shape, DType dtype, Device& device) {
 Tensor Tensor::zeros(Shape shape, DType dtype, Device& device) {
   Tensor tensor = empty(std::move(shape), dtype, device);
   device.fill(tensor, 0);
+  return tensor;
+}
+
+Tensor Tensor::from_blob(void* data, Shape shape, DType dtype, Device& device,
+                         std::function<void(void*)> deleter) {
+  check_blob(data, shape, dtype, device);
+  Tensor tensor;
+  tensor.numel_ = numel_of(shape);
+  tensor.shape_ = std::move(shape);
+  tensor.dtype_ = dtype;
+  tensor.device_ = &device;
+  tensor.storage_ = std::make_shared<ForeignStorage>(data, tensor.nbytes(), std::move(deleter));
   return tensor;
 }
 

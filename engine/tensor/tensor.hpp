@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,24 @@ class Tensor {
   template <typename T>
   static Tensor from(const std::vector<T>& values, Shape shape);
 
+  /// A tensor over memory of the program's own, without a copy: torch.from_blob. `data` points to
+  /// numel elements, row-major: host memory for the CPU, memory of that GPU for a CUDA device (what
+  /// is still being written to it must be ordered before the device's compute stream).
+  ///
+  /// Lifetime: the memory must stay valid until the last tensor over it is gone, views and slices
+  /// included; then `deleter(data)` is called once, on the thread that dropped that tensor. Without
+  /// a deleter the program frees the memory itself, after that. A deleter must not throw.
+  ///
+  /// Alignment: that of the element at least. With 64 bytes, which tensors of `empty` have, matrix
+  /// products have the bits that they have there; with less, they may differ in the last place.
+  ///
+  /// What is done in place (a gradient that becomes the mean, an optimizer's step on `data`) is
+  /// done in this memory. Throws Error(kMisuse) for a negative size, a null pointer to elements, an
+  /// address that is not aligned, or the meta device; the memory is then still the caller's, and
+  /// `deleter` is not called.
+  static Tensor from_blob(void* data, Shape shape, DType dtype, Device& device,
+                          std::function<void(void*)> deleter = {});
+
   bool defined() const noexcept { return storage_ != nullptr; }
   const Shape& shape() const noexcept { return shape_; }
   std::int64_t numel() const noexcept { return numel_; }
@@ -46,8 +65,9 @@ class Tensor {
   /// True if both start at the same element of the same storage (a gradient that is its bucket
   /// view).
   bool aliases(const Tensor& other) const noexcept;
-  /// True if no other tensor shares the storage: a change in place is then seen by nobody else.
-  bool unique() const noexcept { return storage_.use_count() == 1; }
+  /// True if no other tensor shares the storage, and no program (from_blob): a change in place is
+  /// then seen by nobody else.
+  bool unique() const noexcept { return storage_.use_count() == 1 && !storage_->is_foreign(); }
   /// A new tensor of the same shape, dtype and device with the same elements.
   Tensor clone() const;
   Tensor empty_like() const;

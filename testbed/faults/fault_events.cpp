@@ -148,7 +148,7 @@ ProcessGroup& FaultEvents::group_of(const FaultSpec& fault) const {
   const auto found = groups_.find(fault.group);
   if (found != groups_.end()) return *found->second;
   throw Error(
-      ErrorCode::kInvalidScenario,
+      ErrorCode::kInvalidConfig,
       fmt::format("rank {}: a collective in the group \"{}\", which has no such member; add "
                   "a fault of kind group before it",
                   rank_.group->rank(), fault.group));

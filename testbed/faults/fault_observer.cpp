@@ -54,7 +54,7 @@ void FaultObserver::after_training(const LoopPosition& last) {
 void FaultObserver::evaluate(bool through_ddp) {
   const NoGradGuard no_grad(rank_.graph);
   if (through_ddp) {
-    rank_.ddp.forward(last_batch_, rank_.graph);
+    rank_.ddp.forward(rank_.ddp_model, last_batch_, rank_.graph);
   } else {
     rank_.ddp_model.forward(last_batch_, rank_.graph);
   }

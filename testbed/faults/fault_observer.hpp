@@ -27,7 +27,7 @@ class FaultObserver final : public LoopObserver {
   };
 
   /// After DDP has hung its hooks on the parameters: a parameter whose hook fires twice needs one
-  /// behind them. Throws Error(kInvalidScenario) for a parameter that the model does not have.
+  /// behind them. Throws Error(kInvalidConfig) for a parameter that the model does not have.
   explicit FaultObserver(const Rank& rank);
 
   void before_data(const LoopPosition& at) override;

@@ -41,7 +41,7 @@ std::vector<ParameterPtr> meant_parameters(const std::vector<ParameterPtr>& para
   }
   if (meant.empty()) {
     throw Error(
-        ErrorCode::kInvalidScenario,
+        ErrorCode::kInvalidConfig,
         fmt::format("a fault of kind {} names the parameter {}, which the model does not "
                     "have; its first is {}",
                     to_string(fault.kind), fault.parameters.front(), parameters.front()->name()));

@@ -13,7 +13,7 @@ namespace gradsync {
 /// there before they were replaced; and the loss of a step may be NaN, and with it every gradient.
 class FaultedModel final : public Model {
  public:
-  /// `model` and `faults` must outlive it. Throws Error(kInvalidScenario) for a parameter that the
+  /// `model` and `faults` must outlive it. Throws Error(kInvalidConfig) for a parameter that the
   /// model does not have.
   FaultedModel(Model& model, const RankFaults& faults, Device& device);
 

@@ -41,7 +41,8 @@ bool TrainingLoop::take_step(std::int64_t epoch) {
 /// One optimizer step, over one batch or several (gradient accumulation); false at the end of the
 /// epoch.
 bool TrainingLoop::train_step(const LoopPosition& begin) {
-  auto& [loader, ddp, graph, scaler, clipper, learning_rates, optimizer, policy, observer] = parts_;
+  auto& [loader, model, ddp, graph, scaler, clipper, learning_rates, optimizer, policy, observer] =
+      parts_;
   observer.before_step(begin);
   const std::int64_t batches = std::min(options_.accumulate_steps, loader.batches_left());
   if (batches == 0) return false;
@@ -59,7 +60,7 @@ bool TrainingLoop::train_step(const LoopPosition& begin) {
     std::optional<NoSyncGuard> no_sync;
     if (!reduces) no_sync.emplace(ddp);
     ddp.set_position(at.epoch, at.step, at.micro_step);
-    const Variable loss = ddp.forward(batch, graph).front();
+    const Variable loss = ddp.forward(model, batch, graph).front();
     observer.after_forward(at, loss.data, reduces);
 
     // The reducer's hooks launch the buckets as the gradients arrive, and its callback at the end

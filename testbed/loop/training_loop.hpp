@@ -5,6 +5,7 @@
 #include "gradsync/data/data_loader.hpp"
 #include "gradsync/ddp/distributed_data_parallel.hpp"
 #include "gradsync/ddp/join.hpp"
+#include "gradsync/models/model.hpp"
 #include "gradsync/optim/optimizer.hpp"
 #include "gradsync/testbed/loop/gradient_clipper.hpp"
 #include "gradsync/testbed/loop/gradient_scaler.hpp"
@@ -17,6 +18,7 @@ namespace gradsync {
 /// What a loop is made of. All of it must outlive the loop.
 struct LoopParts {
   DataLoader& loader;
+  Model& model;  ///< whose parameters `ddp` was given
   DistributedDataParallel& ddp;
   Graph& graph;
   GradientScaler& scaler;

@@ -80,8 +80,8 @@ class RankTraining {
   }
 
   void run() {
-    const LoopParts parts{loader_,         ddp_,        graph_,  scaler_,   clipper_,
-                          learning_rates_, *optimizer_, policy_, observers_};
+    const LoopParts parts{loader_,  ddp_model_,      ddp_,        graph_,  scaler_,
+                          clipper_, learning_rates_, *optimizer_, policy_, observers_};
     const TrainSpec& train = scenario_.train;
     LoopOptions options;
     options.epochs = train.epochs;

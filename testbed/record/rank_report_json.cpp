@@ -207,7 +207,7 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
   fields.get("world_size", report.world_size);
   fields.get_word("state", report.state, RankState::kRunning, RankState::kFailed);
   if (!fields.at("error_code").is_null()) {
-    fields.get_word("error_code", report.error_code.emplace(), ErrorCode::kInvalidScenario,
+    fields.get_word("error_code", report.error_code.emplace(), ErrorCode::kInvalidConfig,
                     ErrorCode::kInternal);
   }
   fields.get("error", report.error);

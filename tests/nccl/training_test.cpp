@@ -226,7 +226,7 @@ TEST_CASE("nccl: forward, backward and update are issued without waiting for the
     Graph graph(*rank.clock);
     const auto step = [&] {
       optimizer.zero_grad();
-      graph.backward(ddp.forward({}, graph).front());
+      graph.backward(ddp.forward(model, Batch{}, graph).front());
       optimizer.step();
     };
     step();

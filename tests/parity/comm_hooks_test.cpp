@@ -73,7 +73,7 @@ std::vector<Gradients> run_case(const nlohmann::json& recorded, const nlohmann::
     std::vector<Gradients> result;
     for (; iteration < 5; ++iteration) {
       for (const auto& parameter : parameters) parameter->grad = Tensor();
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       if (iteration % 2 != 0) continue;
       Gradients& of_iteration = result.emplace_back();
       for (const auto& parameter : parameters) of_iteration.push_back(as_floats(parameter->grad));

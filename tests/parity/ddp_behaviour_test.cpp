@@ -93,7 +93,7 @@ struct Fixture {
     x = make_parameter("x", {1, 2}, static_cast<float>(2 * (rank.rank + 1)));
     return forward();
   }
-  Variable forward() { return ddp->forward(Batch{}, rank.graph).front(); }
+  Variable forward() { return ddp->forward(*model, Batch{}, rank.graph).front(); }
   void backward(const Variable& loss) { rank.graph.backward(loss); }
   void step() { backward(forward()); }
 

@@ -45,7 +45,7 @@ std::vector<DdpLoggingData> logging_data(const DdpOptions& options, bool norm_fi
     for (std::size_t iteration = 0; iteration < iterations; ++iteration) {
       for (const auto& parameter : model.parameters()) parameter->grad = Tensor();
       const Batch batch = dataset->collate(std::vector<std::int64_t>{rank.rank}, cpu_device());
-      rank.graph.backward(ddp.forward(batch, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, batch, rank.graph).front());
       result.push_back(ddp.logging_data());
     }
     return result;

@@ -163,7 +163,7 @@ TEST_CASE("collectives with buffers, rebuild and no_sync are those recorded from
     DistributedDataParallel ddp(model, rank.group, recorded_options());
     tracer.note("A.ctor");
     const auto iterate = [&](const std::string& name) {
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       tracer.note(name);
     };
     for (const char* name : {"A.iter1", "A.iter2", "A.iter3", "A.iter4"}) iterate(name);
@@ -197,7 +197,7 @@ TEST_CASE("collectives and gradients with find_unused_parameters are those recor
     DistributedDataParallel ddp(model, rank.group, options);
     tracer.note("B.ctor");
     const auto iterate = [&](const std::string& name) {
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       tracer.note(name);
     };
     const auto unused = [&](const std::string& name) {
@@ -232,7 +232,7 @@ TEST_CASE("collectives with static_graph are those recorded from PyTorch") {
     DistributedDataParallel ddp(model, rank.group, options);
     tracer.note("C.ctor");
     for (const char* name : {"C.iter1", "C.iter2", "C.iter3", "C.iter4"}) {
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       tracer.note(name);
     }
     record.texts.emplace_back("C.buckets", logged_buckets(ddp));
@@ -262,7 +262,7 @@ TEST_CASE("collectives and gradients of uneven inputs in a join are those record
     Join join(ddp, {.divide_by_initial_world_size = divide_by_initial});
     for (int iteration = 0; iteration < rank.rank + 2; ++iteration) {
       for (const auto& parameter : p) parameter->grad = Tensor();
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       for (const float value : values_of(p.back()->grad)) gradients.push_back(value);
     }
     join.finish();
@@ -286,7 +286,7 @@ TEST_CASE("throw_on_early_termination stops all ranks in the iteration recorded 
     try {
       Join join(ddp, {.throw_on_early_termination = true});
       for (; completed < rank.rank + 2; ++completed) {
-        rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+        rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       }
       join.finish();
     } catch (const EarlyTermination& stopped) {

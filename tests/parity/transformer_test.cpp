@@ -59,8 +59,8 @@ Tensor tokens(std::uint64_t t, const Shape& shape, std::int64_t vocab_size) {
 Batch batch_of_step(const json& config, std::uint64_t step) {
   const Shape shape{config["batch"], config["seq_len"]};
   Batch batch;
-  batch.inputs = tokens(2 * step, shape, config["vocab_size"]);
-  batch.targets = tokens(2 * step + 1, shape, config["vocab_size"]);
+  batch.tensors = {{"tokens", tokens(2 * step, shape, config["vocab_size"])},
+                   {"targets", tokens(2 * step + 1, shape, config["vocab_size"])}};
   return batch;
 }
 
@@ -171,7 +171,8 @@ TEST_CASE("gradients of the transformer become ready in PyTorch's order, post-no
     FakeClock clock;
     Graph graph(clock);
     Batch batch;
-    batch.inputs = batch.targets = Tensor::empty({4, 32}, DType::kInt64, meta_device());
+    const Tensor ids = Tensor::empty({4, 32}, DType::kInt64, meta_device());
+    batch.tensors = {{"tokens", ids}, {"targets", ids}};
     graph.backward(model.forward(batch, graph)[0]);
     CHECK(
         ready ==

@@ -220,7 +220,7 @@ TEST_CASE("a cluster that the ranks do not fit on is refused by its pointer") {
     try {
       check_cluster(cluster, ranks);
     } catch (const ConfigError& error) {
-      CHECK(error.code() == ErrorCode::kInvalidScenario);
+      CHECK(error.code() == ErrorCode::kInvalidConfig);
       return error.details().pointer;
     }
     return std::string("accepted");

@@ -159,7 +159,7 @@ void Training::step() {
     if (micro_step < micro_steps - 1) no_sync.emplace(*ddp_);
     Batch batch;
     batch.sample_indices = next_samples();
-    const Variable loss = ddp_->forward(batch, graph_).front();
+    const Variable loss = ddp_->forward(*model_, batch, graph_).front();
     graph_.backward(loss);
     if (case_.at("model").at("kind") != "fed") losses_.push_back(loss.data.span<float>().front());
   }

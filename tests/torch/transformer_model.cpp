@@ -54,8 +54,8 @@ CaseTransformer::CaseTransformer(const nlohmann::json& described, int rank)
 
 std::vector<Variable> CaseTransformer::forward(const Batch& batch, Graph& graph) {
   Batch tokens_of_batch = batch;
-  tokens_of_batch.inputs = tokens(kInputStream, batch.sample_indices);
-  tokens_of_batch.targets = tokens(kTargetStream, batch.sample_indices);
+  tokens_of_batch.tensors = {{"tokens", tokens(kInputStream, batch.sample_indices)},
+                             {"targets", tokens(kTargetStream, batch.sample_indices)}};
   return model_.forward(tokens_of_batch, graph);
 }
 

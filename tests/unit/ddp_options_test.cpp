@@ -44,7 +44,7 @@ struct Fixture {
             std::move(buffers)),
         ddp(model, rank.group, options) {}
 
-  Variable forward() { return ddp.forward(Batch{}, rank.graph).front(); }
+  Variable forward() { return ddp.forward(model, Batch{}, rank.graph).front(); }
   void step() { rank.graph.backward(forward()); }
 
   RankContext& rank;
@@ -140,7 +140,7 @@ TEST_CASE("ignored parameters and buffers are neither broadcast nor reduced") {
         p, [&](const Batch&, Graph& graph) { return std::vector{scripted_loss(graph, p, own)}; },
         {buffer});
     DistributedDataParallel ddp(model, rank.group, {.params_and_buffers_to_ignore = {"b", "mean"}});
-    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     return std::vector<float>{values_of(p[0]->data)[0], values_of(p[1]->data)[0],
                               values_of(buffer->data)[0], values_of(p[0]->grad)[0],
                               values_of(p[1]->grad)[0]};
@@ -362,7 +362,7 @@ TEST_CASE("bf16 compression rounds to bfloat16 before and after the sum") {
     });
     DistributedDataParallel ddp(model, rank.group);
     ddp.register_comm_hook(bf16_compress_hook());
-    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     return values_of(p[0]->grad)[0];
   });
   // 0.5 + 2^-9 is half way between bfloat16's 0.5 and 0.5 + 2^-8, and goes to the even one.
@@ -385,7 +385,7 @@ TEST_CASE("batched PowerSGD finds a bucket of rank one exactly") {
     ddp.register_comm_hook(batched_power_sgd_hook({.start_powerSGD_iter = 2}));
     for (int iteration = 0; iteration < 4; ++iteration) {
       p[0]->grad = Tensor();
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     }
     return std::pair(values_of(p[0]->grad), trace(rank.group));
   });
@@ -407,7 +407,7 @@ TEST_CASE("a zero gradient stays zero under PowerSGD") {
     ddp.register_comm_hook(power_sgd_hook({.start_powerSGD_iter = 2}));
     for (int iteration = 0; iteration < 3; ++iteration) {
       p[0]->grad = Tensor();
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     }
     return values_of(p[0]->grad);
   });

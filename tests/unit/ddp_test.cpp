@@ -83,7 +83,7 @@ TEST_CASE("DDP's collectives carry the call site of what led to them") {
     int forward = 0, backward = 0;
     for (int iteration = 0; iteration < 2; ++iteration) {
       forward = __LINE__ + 1;
-      const auto outputs = ddp.forward(Batch{}, rank.graph);
+      const auto outputs = ddp.forward(model, Batch{}, rank.graph);
       backward = __LINE__ + 1;
       rank.graph.backward(outputs.front());
     }
@@ -124,7 +124,7 @@ TEST_CASE("DDP leaves the mean of all ranks in every gradient, in every iteratio
           cpu_device().fill(parameter->grad, 0);
         }
       }
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       result.push_back(all_gradients(parameters));
     }
     return result;
@@ -165,7 +165,7 @@ TEST_CASE(
       DistributedDataParallel ddp(model, rank.group, {.gradient_as_bucket_view = view});
       for (int iteration = 0; iteration < 3; ++iteration) {
         if (parameters[0]->grad.defined()) cpu_device().fill(parameters[0]->grad, 0);
-        rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+        rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       }
       return values_of(parameters[0]->grad);
     })[0];
@@ -207,7 +207,7 @@ TEST_CASE("the collectives of DDP are PyTorch's, and labelled with their place i
     DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024});
     for (int step = 0; step < 2; ++step) {
       ddp.set_position(0, step);
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     }
     return rank.group.flight_recorder().snapshot();
   });
@@ -320,7 +320,7 @@ TEST_CASE("the rebuilt buckets are in rank 0's order of arrival on every rank") 
     DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 16.0 / 1024 / 1024});
     std::vector<std::vector<std::int64_t>> result;
     for (int iteration = 0; iteration < 3; ++iteration) {
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
       result.push_back({ddp.has_rebuilt_buckets() ? 1 : 0});
     }
     for (const auto& bucket : ddp.buckets()) result.push_back(bucket.parameter_indices);
@@ -340,7 +340,7 @@ TEST_CASE("buckets are launched in their order, each as soon as it is full") {
     LambdaModel model(
         p, [&](const Batch&, Graph& graph) { return std::vector{scripted_loss(graph, order, 1)}; });
     DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024});
-    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
 
     std::vector<std::size_t> launched;  // all-reduces so far, after each gradient
     for (const auto& parameter : p) {
@@ -348,7 +348,7 @@ TEST_CASE("buckets are launched in their order, each as soon as it is full") {
           [&](Parameter&, BackwardPass&) { launched.push_back(trace(rank.group).size()); });
     }
     order = {p[0], p[1], p[3], p[2]};
-    const auto outputs = ddp.forward(Batch{}, rank.graph);
+    const auto outputs = ddp.forward(model, Batch{}, rank.graph);
     const std::size_t before = trace(rank.group).size();
     rank.graph.backward(outputs.front());
     for (std::size_t& count : launched) count -= before;
@@ -372,7 +372,7 @@ TEST_CASE(
     }
     DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024});
     for (int iteration = 0; iteration < 2; ++iteration) {
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     }
     return ddp.last_iteration();
   });
@@ -394,12 +394,12 @@ TEST_CASE("with gradient_as_bucket_view gradients are views, and move when bucke
     DistributedDataParallel ddp(
         model, rank.group, {.bucket_cap_mb = 20.0 / 1024 / 1024, .gradient_as_bucket_view = true});
     std::vector<bool> result;
-    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     const auto neighbours = [&](std::size_t a, std::size_t b) {
       return p[a]->grad.data() + p[a]->grad.nbytes() == p[b]->grad.data();
     };
     result.push_back(neighbours(0, 1) && neighbours(1, 2) && neighbours(2, 3));
-    const auto outputs = ddp.forward(Batch{}, rank.graph);  // rebuilds
+    const auto outputs = ddp.forward(model, Batch{}, rank.graph);  // rebuilds
     result.push_back(neighbours(3, 2) && neighbours(1, 0));
     result.push_back(values_of(p[2]->grad) == std::vector<float>(5, 1.0f));
     return result;
@@ -415,7 +415,7 @@ TEST_CASE("a replaced gradient is refused where it should be a bucket view") {
     });
     DistributedDataParallel ddp(model, rank.group, {.gradient_as_bucket_view = true});
     p[1]->add_gradient_hook([](Parameter& b, BackwardPass&) { b.grad = b.grad.clone(); });
-    return error_of([&] { rank.graph.backward(ddp.forward(Batch{}, rank.graph).front()); });
+    return error_of([&] { rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front()); });
   });
   CHECK_THAT(errors[0], contains("parameter b: its gradient is not the view"));
 }
@@ -428,13 +428,13 @@ TEST_CASE("a forward after an unfinished reduction names the parameters without 
     });
     DistributedDataParallel ddp(model, rank.group);
     ddp.set_position(0, 0);
-    rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+    rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     ddp.set_position(0, 1);
     {
       const NoGradGuard no_grad(rank.graph);
-      ddp.forward(Batch{}, rank.graph);  // not refused: PyTorch does not check there
+      ddp.forward(model, Batch{}, rank.graph);  // not refused: PyTorch does not check there
     }
-    return error_of([&] { ddp.forward(Batch{}, rank.graph); });
+    return error_of([&] { ddp.forward(model, Batch{}, rank.graph); });
   });
   CHECK_THAT(errors[1],
              contains("rank 1, step 1 (epoch 0): expected to have finished reduction in the prior "
@@ -456,7 +456,7 @@ TEST_CASE("a second gradient in one backward is refused, naming the parameter") 
       if (std::exchange(entered, true)) return;
       rank.graph.backward(scripted_loss(rank.graph, {p[3]}, 1));
     });
-    return error_of([&] { rank.graph.backward(ddp.forward(Batch{}, rank.graph).front()); });
+    return error_of([&] { rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front()); });
   });
   CHECK_THAT(errors[0], contains("expected to mark a variable ready only once, but parameter d"));
 }
@@ -483,7 +483,7 @@ TEST_CASE("parameters outlive their DDP: hooks that are left over do nothing") {
     Variable loss;
     {
       DistributedDataParallel ddp(model, rank.group);
-      loss = ddp.forward(Batch{}, rank.graph).front();
+      loss = ddp.forward(model, Batch{}, rank.graph).front();
     }
     const std::size_t before = trace(rank.group).size();
     rank.graph.backward(loss);
@@ -504,7 +504,7 @@ TEST_CASE("meta parameters are reduced without bytes, with the same collectives"
     });
     DistributedDataParallel ddp(model, rank.group, {.bucket_cap_mb = 4000.0 / 1024 / 1024});
     for (int iteration = 0; iteration < 2; ++iteration) {
-      rank.graph.backward(ddp.forward(Batch{}, rank.graph).front());
+      rank.graph.backward(ddp.forward(model, Batch{}, rank.graph).front());
     }
     return trace(rank.group);
   });

@@ -35,7 +35,8 @@ TEST_CASE("a model with batch norm trains and keeps its moments in its buffers")
   LambdaModel model(
       factory.parameters(),
       [&](const Batch& batch, Graph& graph) {
-        const Variable hidden = norm.forward(graph, first.forward(graph, {batch.inputs, nullptr}));
+        const Variable x{batch.tensors.at("features"), nullptr};
+        const Variable hidden = norm.forward(graph, first.forward(graph, x));
         return std::vector<Variable>{
             ops::sum(graph, last.forward(graph, ops::relu(graph, hidden)))};
       },
@@ -43,7 +44,8 @@ TEST_CASE("a model with batch norm trains and keeps its moments in its buffers")
   FakeClock clock;
   Graph graph(clock);
   Batch batch;
-  batch.inputs = Tensor::from<float>({1, 2, 3, 4, -1, 0, 2, 1, 5, 5, -5, 0}, {3, 4});
+  batch.tensors.set("features",
+                    Tensor::from<float>({1, 2, 3, 4, -1, 0, 2, 1, 5, 5, -5, 0}, {3, 4}));
   graph.backward(model.forward(batch, graph)[0]);
   for (const auto& parameter : model.parameters()) {
     CAPTURE(parameter->name());

@@ -94,7 +94,7 @@ TEST_CASE("scenario contract: every invalid file is refused with its place, reas
       FAIL_CHECK("accepted");
     } catch (const ConfigError& error) {
       const ConfigError::Details& d = error.details();
-      CHECK(error.code() == ErrorCode::kInvalidScenario);
+      CHECK(error.code() == ErrorCode::kInvalidConfig);
       CHECK(d.file == path + (row.contains("at") ? ":" + row.at("at").get<std::string>() : ""));
       CHECK(d.pointer == row.at("pointer").get<std::string>());
       CHECK_THAT(d.expected, contains(row.at("expected")));

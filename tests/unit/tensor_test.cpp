@@ -5,9 +5,11 @@
 #include <limits>
 #include <random>
 
+#include "gradsync/autograd/ops.hpp"
 #include "gradsync/core/error.hpp"
 #include "gradsync/tensor/half.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/fake_clock.hpp"
 
 using gradsync::BFloat16;
 using gradsync::cpu_device;
@@ -46,6 +48,58 @@ TEST_CASE("views and slices share the bytes of their tensor") {
   CHECK_FALSE(Tensor().aliases(Tensor()));
   REQUIRE_THROWS_WITH(tensor.view({4}), contains("[2, 3]"));
   REQUIRE_THROWS_WITH(tensor.slice(4, {3}), contains("outside"));
+}
+
+TEST_CASE("a tensor over foreign memory is that memory") {
+  std::vector<float> memory{1, 2, 3, 4, 5, 6};
+  int released = 0;
+  {
+    Tensor row;
+    {
+      const Tensor tensor =
+          Tensor::from_blob(memory.data(), {2, 3}, DType::kFloat32, cpu_device(), [&](void* data) {
+            CHECK(data == memory.data());
+            ++released;
+          });
+      CHECK(tensor.nbytes() == 24);
+      Tensor first = tensor.slice(0, {1});
+      cpu_device().fill(first, 7);
+      CHECK(memory[0] == 7.0f);
+      row = tensor.slice(3, {3});
+    }
+    CHECK(released == 0);
+    CHECK(row.span<float>()[2] == 6.0f);
+  }
+  CHECK(released == 1);
+}
+
+TEST_CASE("foreign memory is never taken for a temporary") {
+  std::vector<float> memory{-1, 2};
+  const auto blob = [&] {
+    return Tensor::from_blob(memory.data(), {2}, DType::kFloat32, cpu_device());
+  };
+  CHECK_FALSE(blob().unique());
+  gradsync::test::FakeClock clock;
+  gradsync::Graph graph(clock);
+  const gradsync::Variable out = gradsync::ops::relu(graph, {blob(), nullptr});
+  CHECK(out.data.span<float>()[0] == 0.0f);
+  CHECK(memory[0] == -1.0f);
+}
+
+TEST_CASE("memory that cannot be a tensor is refused and stays the caller's") {
+  std::vector<double> memory(2);
+  int released = 0;
+  const auto from_blob = [&](void* data, const gradsync::Shape& shape, gradsync::Device& device) {
+    Tensor::from_blob(data, shape, DType::kFloat64, device, [&](void*) { ++released; });
+  };
+  CHECK_THROWS_WITH(from_blob(nullptr, {2}, cpu_device()), contains("pointer is null"));
+  CHECK_THROWS_WITH(from_blob(memory.data(), {-1}, cpu_device()), contains("size is negative"));
+  CHECK_THROWS_WITH(from_blob(memory.data(), {2}, meta_device()), contains("no memory"));
+  CHECK_THROWS_WITH(from_blob(reinterpret_cast<char*>(memory.data()) + 4, {1}, cpu_device()),
+                    contains("float64[1] on cpu") && contains("8 bytes"));
+  CHECK(released == 0);
+  from_blob(nullptr, {0, 3}, cpu_device());  // no elements, no memory
+  CHECK(released == 1);
 }
 
 TEST_CASE("a tensor is read as what it is") {

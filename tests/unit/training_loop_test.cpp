@@ -88,7 +88,8 @@ struct Job {
   void run(LoopObserver& observer, const LoopOptions& options, const LoopPolicy& policy = {},
            std::optional<double> max_norm = {}) {
     GradientClipper clipper(model.parameters(), {.max_norm = max_norm});
-    TrainingLoop({loader, ddp, graph, scaler, clipper, rates, optimizer, policy, observer}, options)
+    TrainingLoop({loader, model, ddp, graph, scaler, clipper, rates, optimizer, policy, observer},
+                 options)
         .run();
   }
 

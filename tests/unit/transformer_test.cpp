@@ -32,8 +32,8 @@ Batch random_batch(std::int64_t batch, std::int64_t seq, std::int64_t vocab_size
   }
   const Tensor all = Tensor::from<std::int64_t>(ids, {2, batch, seq});
   Batch result;
-  result.inputs = all.slice(0, {batch, seq});
-  result.targets = all.slice(batch * seq, {batch, seq});
+  result.tensors = {{"tokens", all.slice(0, {batch, seq})},
+                    {"targets", all.slice(batch * seq, {batch, seq})}};
   return result;
 }
 
@@ -145,7 +145,8 @@ TEST_CASE("outputs are the loss and the logits, also on the meta device and at e
     return clock.flops();
   };
   Batch meta;
-  meta.inputs = meta.targets = Tensor::empty({4, 8}, DType::kInt64, meta_device());
+  const Tensor ids = Tensor::empty({4, 8}, DType::kInt64, meta_device());
+  meta.tensors = {{"tokens", ids}, {"targets", ids}};
   CHECK(run(cpu_device(), random_batch(4, 8, 50)) == run(meta_device(), meta));
 }
 

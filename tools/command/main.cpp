@@ -9,6 +9,7 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/core/version.hpp"
+#include "gradsync/testbed/record/exit_status.hpp"
 #include "tools/command/invocation.hpp"
 
 namespace gradsync {

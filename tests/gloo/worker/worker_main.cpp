@@ -20,6 +20,7 @@
 #include "gradsync/backends/store/rank_environment.hpp"
 #include "gradsync/comm/comm_error.hpp"
 #include "gradsync/core/wall_clock.hpp"
+#include "gradsync/testbed/record/exit_status.hpp"
 
 using namespace gradsync;
 
