@@ -7,7 +7,8 @@ usage() {
 usage: tools/test.sh [--preset ci|dev|asan|tsan] [-L LABEL] [-R REGEX] [--repeat K] [--with-torch]
 
   --preset NAME   a preset of CMakePresets.json (default: ci, the release build in build/)
-  -L LABEL        only the tests with this label: unit, parity, gloo, nccl, gpu, sim, cli, build
+  -L LABEL        only the tests with this label: unit, parity, gloo, nccl, gpu, sim, cli,
+                  docs, build
   -R REGEX        only the tests whose name matches
   --with-torch    also the tests beside PyTorch (label torch); installs python3-torch
   --repeat K      run everything up to K times, and stop at the first failure

@@ -105,8 +105,8 @@ TEST_CASE("result: docs/results.md defines every key") {
   }
   for (const auto& [key, value] : json["diagnosis"]["table"][0].items()) defined(key);
   for (const auto& [key, value] : json["ddp"]["buckets"][0].items()) defined(key);
-  for (const Json& record : {to_json(test::uneven_reports_simulated()[0])["flight"][0],
-                             to_json(test::uneven_reports_simulated()[0])["steps"][0]}) {
+  const Json report = to_json(test::uneven_reports_simulated()[0]);
+  for (const Json& record : {report, report["flight"][0], report["steps"][0]}) {
     for (const auto& [key, value] : record.items()) defined(key);
   }
 }
