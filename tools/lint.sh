@@ -1,28 +1,35 @@
 #!/usr/bin/env bash
-# Formatting, clang-tidy and shell scripts. `tools/lint.sh` looks; `tools/lint.sh --fix` formats.
+# Checks formatting, shell scripts and clang-tidy. Formats with --fix; leaves clang-tidy (minutes) out with --quick.
 set -euo pipefail
 
+usage() {
+  echo "usage: tools/lint.sh [--fix] [--quick]"
+}
+
 fix=
-case ${1:-} in
-  '') ;;
-  --fix) fix=1 ;;
-  *)
-    echo "usage: tools/lint.sh [--fix]" >&2
-    exit 2
-    ;;
-esac
+quick=
+for option in "$@"; do
+  case $option in
+    --fix) fix=1 ;;
+    --quick) quick=1 ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
 
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 
 # clang-format's output differs between its major versions; this one is the project's.
 format=clang-format-14
-for tool in "$format" run-clang-tidy-14 shellcheck; do
-  command -v "$tool" >/dev/null || die "$tool is missing (Debian 12: clang-format-14 clang-tidy-14 shellcheck)"
-done
-mapfile -t sources < <(git ls-files '*.cpp' '*.hpp')
+tidy=run-clang-tidy-14
+require_tool() {
+  command -v "$1" >/dev/null || die "$1 is missing (Debian 12: clang-format-14 clang-tidy-14 shellcheck)"
+}
 
 say "clang-format"
+require_tool "$format"
+mapfile -t sources < <(git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh')
 if [ -n "$fix" ]; then
   "$format" -i "${sources[@]}"
 else
@@ -30,8 +37,13 @@ else
 fi
 
 say "shellcheck"
-shellcheck -x tools/*.sh .ci/run
+require_tool shellcheck
+mapfile -t scripts < <(git ls-files '*.sh')
+shellcheck -x "${scripts[@]}" .ci/run
 
+[ -z "$quick" ] || exit 0
 say "clang-tidy"
+require_tool "$tidy"
 cmake --preset dev >/dev/null
-run-clang-tidy-14 -quiet -p build-dev -j "$(build_jobs)" "$PWD/(engine|backends|simulator|tools|tests|bench)/.*"
+"$tidy" -quiet -p build-dev -j "$(build_jobs)" \
+  "$PWD/(engine|testbed|backends|simulator|predict|tools|tests|bench|examples)/.*\\.cpp"
