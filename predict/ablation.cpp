@@ -105,11 +105,11 @@ std::string describe(const AblationAnswer& answer) {
     if (is_all(a) != is_all(b)) return is_all(b);
     return cost(answer, *a) > cost(answer, *b);
   });
-  const std::string as_is = "nothing: as it is";
+  const std::string as_is = "nothing (as it is)";
   std::size_t width = as_is.size();
   for (const AblationAnswer::Row* row : rows) width = std::max(width, row->without.pointer.size());
   std::string text = fmt::format("  {:<{}}{:>13}{:>11}{:>11}{:>9}\n", "without", width,
-                                 "step to step", "p50", "p95", "costs");
+                                 "step period", "p50", "p95", "costs");
   text += fmt::format("  {:<{}}{}\n", as_is, width, times(answer.as_is));
   for (const AblationAnswer::Row* row : rows) text += line(answer, *row, width);
   const auto explain = [&](const std::string& which, const PointResult& point) {
@@ -123,8 +123,7 @@ std::string describe(const AblationAnswer& answer) {
   }
   if (rows.size() > 1 && completed(answer.as_is)) {
     text +=
-        "What each costs where all the others are there; together they cost what the last line "
-        "says.\n";
+        "Each row: the cost of that item with all others active. Last row: all of them together.\n";
   }
   return text;
 }

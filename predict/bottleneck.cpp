@@ -32,7 +32,7 @@ Bottleneck find_bottleneck(const ClusterSpec& cluster, std::int64_t ranks, Bytes
 }
 
 std::string describe(const Bottleneck& bottleneck) {
-  if (bottleneck.link.empty()) return "none: one rank";
+  if (bottleneck.link.empty()) return "none (one rank)";
   const double latency_percent = bottleneck.latency_share * 100;
   const bool by_latency = latency_percent >= 50;
   return fmt::format(

@@ -210,7 +210,7 @@ std::string describe(const PiecewiseFit& fit, int ranks) {
     const double factor = 2.0 * (ranks - 1) / ranks * 1e-9;
     const double slope = segment.seconds_per_byte.value;
     const double margin = segment.seconds_per_byte.margin;
-    std::string bandwidth = "not seen in these sizes";
+    std::string bandwidth = "not visible in these sizes";
     if (slope > margin) {
       bandwidth = fmt::format("{:.3g} ({:.3g} to {:.3g})", factor / slope,
                               factor / (slope + margin), factor / (slope - margin));

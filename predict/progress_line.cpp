@@ -34,11 +34,12 @@ void ProgressLine::clear() {
 
 void ProgressLine::print(Seconds now) {
   const double elapsed = (now - begin_).count();
-  stream_ << fmt::format(
-                 "\r\x1b[Ksimulated {:.3f} s, {} steps ({:.3g} a second), {:.3g} events a second",
-                 simulated_.count(), steps_, static_cast<double>(steps_) / elapsed,
-                 static_cast<double>(events_) / elapsed)
-          << std::flush;
+  stream_
+      << fmt::format(
+             "\r\x1b[Ksimulated {:.3f} s, {} steps ({:.3g} per second), {:.3g} events per second",
+             simulated_.count(), steps_, static_cast<double>(steps_) / elapsed,
+             static_cast<double>(events_) / elapsed)
+      << std::flush;
   shown_ = true;
   next_ = now + kInterval;
 }

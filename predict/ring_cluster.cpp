@@ -64,10 +64,9 @@ RingCluster fit_ring_cluster(const BenchTable& table, int ranks_per_node, const 
 
 std::string describe(const RingCluster& fit, int ranks) {
   return fmt::format(
-      "# as a ring: {:.4g} us and {:.4g} GB/s a hop, from {} sizes between {} and {} bytes; "
-      "residuals: rms "
-      "{:.1f}%, worst {:+.1f}%\n"
-      "# other sizes, and other numbers of ranks than {}, are extrapolated\n",
+      "# as a ring: {:.4g} us and {:.4g} GB/s per hop, from {} sizes between {} and {} bytes; "
+      "residuals: rms {:.1f}%, worst {:+.1f}%\n# sizes outside this range, and numbers of ranks "
+      "other than {}, are extrapolated\n",
       fit.hop.latency.count() * 1e6, fit.hop.bandwidth.value / 1e9, fit.line.points,
       fit.range.first, fit.range.last, fit.line.rms_residual * 100, fit.line.worst_residual * 100,
       ranks);

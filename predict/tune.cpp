@@ -130,21 +130,19 @@ std::string reason(const TuneTrial& from, const TuneTrial& to) {
   const PointResult& a = from.result;
   const PointResult& b = to.result;
   std::string why =
-      fmt::format("Exposed communication goes from {} to {}", ms(a.exposed), ms(b.exposed));
+      fmt::format("Exposed communication falls from {} to {}", ms(a.exposed), ms(b.exposed));
   if (b.buckets < a.buckets) {
     why += fmt::format(
-        ": {} all-reduces in place of {} pay their latency less often, and communication lasts {} "
-        "in "
-        "place of {}.",
+        ": {} all-reduces instead of {} wait less for latency, and communication takes {} instead "
+        "of {}.",
         b.buckets, a.buckets, ms(b.communication), ms(a.communication));
   } else if (b.buckets > a.buckets) {
     why += fmt::format(
-        ": with {} buckets in place of {} the first is under way earlier and the last, which "
-        "nothing "
+        ": with {} buckets instead of {} the first starts earlier, and the last, which nothing "
         "hides, is smaller.",
         b.buckets, a.buckets);
   } else {
-    why += ": as many buckets, cut in other places.";
+    why += ": the same number of buckets, cut at other places.";
   }
   return why;
 }
@@ -155,11 +153,12 @@ std::string first_bucket_line(const TuneAnswer& answer) {
   const double without = answer.best_cap.result.step_p50;
   const double with = answer.best.result.step_p50;
   if (answer.best.setting.first == answer.best_cap.setting.first) {
-    return fmt::format("The first bucket: none of {} other sizes gains more than a thousandth.\n",
+    return fmt::format("First bucket: none of {} other sizes gains more than 0.1%.\n",
                        answer.first_trials.size());
   }
-  return fmt::format("Of that, first_bucket_cap_mb={} gains {:.1f}%: {} in place of {}.\n",
-                     answer.best.setting.first, (1 - with / without) * 100, ms(with), ms(without));
+  return fmt::format(
+      "Of this gain, first_bucket_cap_mb={} contributes {:.1f}%: {} instead of {}.\n",
+      answer.best.setting.first, (1 - with / without) * 100, ms(with), ms(without));
 }
 
 }  // namespace
@@ -216,17 +215,17 @@ std::string describe(const TuneAnswer& answer) {
   const double now = answer.baseline.result.step_p50;
   const double best = answer.best.result.step_p50;
   if (answer.best.setting == answer.baseline.setting || best >= now * 0.999) {
-    text += fmt::format("Keep {}: no other setting is faster by more than a thousandth.\n",
+    text += fmt::format("Keep {}: no other setting is faster by more than 0.1%.\n",
                         describe(answer.baseline.setting));
   } else {
-    text += fmt::format("Set {}: the step takes {} in place of {}, {:.1f}% less.\n",
+    text += fmt::format("Set {}: the step takes {} instead of {}, {:.1f}% less.\n",
                         describe(answer.best.setting), ms(best), ms(now), (1 - best / now) * 100);
     text += reason(answer.baseline, answer.best) + "\n";
     text += first_bucket_line(answer);
   }
   text += fmt::format(
-      "Without any exposed communication it would be {}; that is all that a faster network or "
-      "other buckets can still gain.\n",
+      "Without any exposed communication the step would take {}; a faster network or other buckets "
+      "cannot gain more.\n",
       ms(answer.least_seconds));
   if (!answer.best.result.bottleneck.empty()) {
     text += fmt::format("Bottleneck: {}.\n", answer.best.result.bottleneck);

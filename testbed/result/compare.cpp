@@ -36,7 +36,7 @@ RunContent read_run(const std::string& directory) {
   const std::string result = fs::path(directory) / "result.json";
   if (!fs::exists(result)) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("{} is no run directory: it has no result.json", directory));
+                fmt::format("{} is not a run directory: it has no result.json", directory));
   }
   const Json json = Json::parse(read_file(result), nullptr, /*allow_exceptions=*/false);
   const JsonFields fields(json, result);
@@ -138,8 +138,9 @@ std::int64_t last_step(const std::map<int, Hashes>& hashes) {
 std::string describe_equality(const Comparison& result, std::int64_t steps) {
   if (steps > 0 && result.hashes == result.ranks * steps) {
     return fmt::format(
-        "equal: same parameter hash after all {} steps, same {} collectives, on {} ranks", steps,
-        result.events, result.ranks);
+        "equal: same parameter hash after each of {} steps and same collectives ({} in all) on {} "
+        "ranks",
+        steps, result.events, result.ranks);
   }
   return fmt::format("equal: {} collectives and {} parameter hashes on {} ranks over {} steps",
                      result.events, result.hashes, result.ranks, steps);
@@ -181,8 +182,8 @@ Comparison compare_runs(const std::string& directory_a, const std::string& direc
     if (found) keep_first(first, std::move(*found));
   }
   if (result.ranks < a.world_size) {
-    result.notes.push_back(
-        fmt::format("of {} ranks the runs keep the details of {}", a.world_size, result.ranks));
+    result.notes.push_back(fmt::format("the runs keep details of {1} of their {0} ranks only",
+                                       a.world_size, result.ranks));
   }
   if (result.hashes == 0) result.notes.push_back("no step has a parameter hash in both runs");
   const std::int64_t steps_a = last_step(a.hashes) + 1;

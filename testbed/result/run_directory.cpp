@@ -47,7 +47,7 @@ void clear(const std::string& directory, bool keep_rank_reports) {
       if (is_of_a_run(entry.path().filename().string())) continue;
       throw Error(
           ErrorCode::kUsage,
-          fmt::format("{} holds {}, which is not of a run: give an empty or a new directory",
+          fmt::format("{} holds {}, which is not part of a run: name an empty or a new directory",
                       directory, entry.path().filename().string()));
     }
     // result.json first: without it nobody takes the remains of two runs for one.

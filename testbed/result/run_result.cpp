@@ -214,8 +214,8 @@ std::string describe_busiest(const NetworkLoad& network) {
     text += fmt::format(", {:.0f}% by others", std::min(link.use_by_others, 1.0) * 100);
   }
   if (!link.condition.empty()) text += " (" + link.condition + ")";
-  if (network.as_busy > 1) text += fmt::format("; {} links alike", network.as_busy);
-  if (use < kShort) text += "; latency, not bandwidth, sets the pace";
+  if (network.as_busy > 1) text += fmt::format("; {} links equally busy", network.as_busy);
+  if (use < kShort) text += "; limited by latency";
   return text;
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("progress line: nothing at first, then simulated time and rates, and i
   wall = Seconds(12);
   events(640);
   CHECK_THAT(stream.str(),
-             contains("simulated 0.704 s, 2 steps (1 a second), 352 events a second"));
+             contains("simulated 0.704 s, 2 steps (1 per second), 352 events per second"));
   const auto once = stream.str();
   events(640);  // too soon for another
   CHECK(stream.str() == once);

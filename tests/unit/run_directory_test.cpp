@@ -273,7 +273,8 @@ TEST_CASE("compare: a run equals itself, in words with counts") {
       compare_runs((temporary.path() / "a").string(), (temporary.path() / "b").string());
   CHECK(compared.equal);
   CHECK(compared.summary ==
-        "equal: same parameter hash after all 3 steps, same 12 collectives, on 2 ranks");
+        "equal: same parameter hash after each of 3 steps and same collectives (12 in all) on 2 "
+        "ranks");
   CHECK(compared.notes == std::vector<std::string>{"the first run is on gloo, the second on sim"});
 }
 

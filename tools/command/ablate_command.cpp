@@ -23,9 +23,9 @@ int ablate(const AblateOptions& options) {
   std::vector<Scenario> scenarios{load_changed(options.runs, {})};
   const std::vector<Ablation> without = ablations(scenarios.front());
   if (without.empty()) {
-    throw Error(ErrorCode::kUsage, options.runs.file +
-                                       " has neither imperfections nor faults: there is nothing "
-                                       "to run it without");
+    throw Error(
+        ErrorCode::kUsage,
+        options.runs.file + " has neither imperfections nor faults: there is nothing to remove");
   }
   for (const Ablation& ablation : without) {
     scenarios.push_back(load_changed(options.runs, ablation.overrides));
@@ -51,16 +51,14 @@ int ablate(const AblateOptions& options) {
 void add_ablate_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       kName,
-      "Run a scenario without each of its imperfections and faults, and say what each costs");
+      "Run a scenario without each of its imperfections and faults, and print what each costs");
   command->footer(
-      "A run that does not complete is shown as what it came to: the fault without which a hang "
-      "is\n"
-      "none is its cause. Runs are kept in the folder of --out and not run again. Ends with 1 if "
-      "no\n"
-      "run completed.");
+      "A run that does not complete is shown with its outcome. If removing a fault makes a hang "
+      "disappear,\nthat fault is its cause. Finished runs are kept in the folder of --out, and not "
+      "repeated. The exit\nstatus is 1 if no run completed.");
   auto options = std::make_shared<AblateOptions>();
   add_many_runs_options(*command, kName, options->runs);
-  command->add_flag("--json", options->json, "Print the answer as JSON");
+  command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return ablate(*options); }; });
 }

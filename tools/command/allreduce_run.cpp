@@ -43,21 +43,22 @@ std::string scenario_text(const std::string& cluster_file) {
 
 void add_allreduce_run_options(CLI::App& command, AllreduceRunOptions& options) {
   add_scenario_options(command, options.scenario);
-  command.add_option("--cluster", options.cluster, "Cluster description to simulate (sim)")
+  command.add_option("--cluster", options.cluster, "Cluster description to simulate (sim only)")
       ->type_name("FILE");
   command
       .add_option("-n,--iterations", options.iterations,
-                  "Timed all-reduces of each size (default: 20; in sim, where all are alike, 1)")
+                  "Timed all-reduces per size (default: 20; 1 in sim, where all are alike)")
       ->check(CLI::PositiveNumber);
   command
       .add_option("-w,--warmup", options.warmup,
-                  "All-reduces before the timed ones (default: 5; sim 0)")
+                  "Untimed all-reduces before them (default: 5; 0 in sim)")
       ->check(CLI::NonNegativeNumber);
   command
       .add_option("-d,--dtype", options.dtype, "float32, float64, float16, bfloat16, int32, ...")
       ->capture_default_str();
   command
-      .add_option("-c,--check", options.bench.check, "Compare a result with the exact sum (0 or 1)")
+      .add_option("-c,--check", options.bench.check,
+                  "Whether to compare results with the exact sum (0 or 1)")
       ->capture_default_str();
 }
 

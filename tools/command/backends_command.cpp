@@ -9,7 +9,8 @@ namespace gradsync {
 
 void add_backends_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
-      app.add_subcommand("backends", "Say which backends are built in, and why the rest are not");
+      app.add_subcommand("backends", "List the backends, and say why any of them is missing");
+  command->footer("");
   command->callback([&invocation] {
     invocation.action = [] {
       for (const Backend& backend : backends()) {

@@ -40,20 +40,22 @@ int bench_allreduce(const BenchOptions& options) {
 
 void add_bench_command(CLI::App& app, Invocation& invocation) {
   CLI::App* bench =
-      app.add_subcommand("bench", "Measure collectives, on real backends or simulated");
+      app.add_subcommand("bench", "Measure collectives, on a real backend or simulated");
+  bench->footer("");
   bench->require_subcommand(1);
   CLI::App* command = bench->add_subcommand(
-      "allreduce", "All-reduce over sizes: the table of nccl-tests, in place, checked");
+      "allreduce",
+      "Measure an all-reduce of several sizes: the table of nccl-tests, in place, results checked");
   command->footer(
-      "busbw = algbw * 2(n-1)/n is what a rank's link carries. #wrong counts the elements that "
-      "are\n"
-      "not the exact sum; any makes the exit status 1. `gradsync fit` reads the output.");
+      "busbw = algbw * 2(n-1)/n is the rate at which the link of a rank is used. #wrong counts the "
+      "elements\nthat differ from the exact sum; if there are any, the exit status is 1. `gradsync "
+      "fit` reads this table.");
   auto options = std::make_shared<BenchOptions>();
   add_allreduce_run_options(*command, options->run);
   command->add_option("-b,--min-bytes", options->min_bytes, "Smallest size, such as 8, 32K, 25MiB")
       ->capture_default_str();
   command->add_option("-e,--max-bytes", options->max_bytes, "Largest size")->capture_default_str();
-  command->add_option("-f,--factor", options->run.bench.factor, "From one size to the next")
+  command->add_option("-f,--factor", options->run.bench.factor, "Factor from one size to the next")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON (as nccl-tests -J) instead of the table");
   command->callback([options, &invocation] {

@@ -98,18 +98,20 @@ int calibrate(const CalibrateOptions& options) {
 
 void add_calibrate_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "Measure all-reduce and compute here, and write a cluster description");
-  command->footer("A measurement is as quiet as the machine: let nothing else run.");
+      "calibrate",
+      "Measure all-reduces and compute on this machine, and write a cluster description");
+  command->footer("Nothing else should run on the machine while it measures.");
   auto options = std::make_shared<CalibrateOptions>();
   add_allreduce_run_options(*command, options->run);
   command->add_option("-b,--min-bytes", options->min_bytes, "Smallest size")->capture_default_str();
   command->add_option("-e,--max-bytes", options->max_bytes, "Largest size")->capture_default_str();
-  command->add_option("-f,--factor", options->run.bench.factor, "From one size to the next")
+  command->add_option("-f,--factor", options->run.bench.factor, "Factor from one size to the next")
       ->capture_default_str();
-  command->add_option("--gpus-per-node", options->gpus_per_node,
-                      "Ranks of a node in the description (default: all; 1: each a machine)");
+  command->add_option(
+      "--gpus-per-node", options->gpus_per_node,
+      "Ranks per node in the description (default: all; 1: each rank is a machine)");
   command->add_flag("--only-network", options->only_network,
-                    "Do not measure compute: replayed models have their times in their profiles");
+                    "Do not measure compute (replayed models have their times in their profiles)");
   command->add_option("--out", options->out, "File to write")
       ->type_name("FILE")
       ->capture_default_str();

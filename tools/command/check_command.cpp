@@ -124,10 +124,10 @@ int check(const CheckOptions& options) {
   };
   const auto elsewhere = count(Verdict::kElsewhere);
   std::cout << fmt::format(
-      "{}: {} as expected, {} not, {} invalid, {} not run (no backend){}; runs are in {}\n",
+      "{}: {} as expected, {} not, {} invalid, {} without their backend{}; runs are in {}\n",
       count_of(static_cast<std::int64_t>(verdicts.size()), "scenario"), count(Verdict::kMet),
       count(Verdict::kNotMet), count(Verdict::kInvalid), count(Verdict::kNotAvailable),
-      elsewhere == 0 ? std::string() : fmt::format(", {} of another world", elsewhere),
+      elsewhere == 0 ? std::string() : fmt::format(", {} impossible on this backend", elsewhere),
       options.out);
   if (count(Verdict::kInvalid) > 0) return 2;
   if (count(Verdict::kNotMet) > 0) return 1;
@@ -139,16 +139,16 @@ int check(const CheckOptions& options) {
 
 void add_check_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
-      app.add_subcommand("check", "Run scenarios and hold each against its own `expect`");
+      app.add_subcommand("check", "Run scenarios, and compare each with its own `expect`");
   command->footer(
-      "Ends with 0 if every scenario went as it expects; else with 2 if one is invalid, 1 if one\n"
-      "did not, 3 if one could not be run here.");
+      "The exit status is 0 if every scenario ended as it expects, 2 if one is invalid, otherwise "
+      "1 if one\nended differently, otherwise 3 if the backend of one is missing here.");
   auto options = std::make_shared<CheckOptions>();
   command->add_option("PATH", options->paths, "Scenarios, or folders of them")->required();
   add_scenario_options(*command, options->scenario);
   command
       ->add_option("--repeat", options->repeat,
-                   "Run each K times; the parameter hashes must be equal")
+                   "Run each scenario K times; the parameter hashes must be equal")
       ->type_name("K")
       ->check(CLI::PositiveNumber);
   command->add_option("--out", options->out, "Where to write the run directories")

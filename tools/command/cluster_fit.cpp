@@ -73,7 +73,8 @@ class Number {
 ClusterFit fit_cluster(const AccuracyTable& table, const Json& cluster,
                        const std::vector<std::string>& keys) {
   if (keys.empty() || keys.size() > 2) {
-    throw Error(ErrorCode::kUsage, "one or two numbers can be fitted: more would fit anything");
+    throw Error(ErrorCode::kUsage,
+                "one or two numbers can be fitted; with more, anything would fit");
   }
   std::vector<Number> numbers;
   std::vector<double> start;

@@ -22,9 +22,9 @@ int compare(const std::string& a, const std::string& b) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Hold the collectives and parameter hashes of two runs against each other");
-  command->footer("Ends with 0 if they are equal, 1 if not. Times are not compared.");
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare the collectives and parameter hashes of two runs");
+  command->footer("The exit status is 0 if they are equal, and 1 if not. Times are not compared.");
   auto directories = std::make_shared<std::pair<std::string, std::string>>();
   command->add_option("A", directories->first, "Run directory")->required();
   command->add_option("B", directories->second, "Run directory")->required();

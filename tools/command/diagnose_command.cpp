@@ -64,8 +64,8 @@ std::string describe_progress(const std::vector<RankReport>& before,
   }
   if (advanced == 0) return "";
   return fmt::format(
-      "running: {} of {} ranks advanced while they were watched, for {} s; they have completed {} "
-      "of {} steps. Nothing is stuck.\n",
+      "running: {} of {} ranks advanced within {} s, and have completed {} of {} steps. Nothing is "
+      "stuck.\n",
       advanced, after.size(), kLiveWatch.count(),
       lowest == highest ? fmt::format("{}", lowest) : fmt::format("{} to {}", lowest, highest),
       after.front().steps_planned);
@@ -81,13 +81,14 @@ Evidence read_evidence(const std::vector<std::string>& paths) {
   } else {
     for (const std::string& path : paths) {
       if (fs::is_directory(path)) {
-        throw Error(ErrorCode::kUsage, "diagnose takes one run directory, or flight files; " +
-                                           path + " is a directory");
+        throw Error(ErrorCode::kUsage,
+                    "diagnose takes one run directory, or the flight files of one run; " + path +
+                        " is a directory");
       }
       evidence.reports.push_back(read_flight_file(path));
       const fs::path of_file = fs::absolute(path).parent_path().parent_path();
       if (!run_directory.empty() && run_directory != of_file) {
-        throw Error(ErrorCode::kUsage, "these flight files are of different runs: " +
+        throw Error(ErrorCode::kUsage, "these flight files belong to different runs: " +
                                            run_directory.string() + " and " + of_file.string());
       }
       run_directory = of_file;
@@ -103,8 +104,10 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
   if (fs::is_directory(address)) {
     std::ifstream file(fs::path(address) / "ranks" / "store");
     if (!(file >> address)) {
-      throw Error(ErrorCode::kUsage,
-                  options.live + " says nothing of a store (ranks/store): is the job running?");
+      throw Error(
+          ErrorCode::kUsage,
+          options.live +
+              " has no file ranks/store with the address of the job's store: is the job running?");
     }
   }
   const auto colon = address.rfind(':');
@@ -144,7 +147,7 @@ void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagn
   } else if (diagnosis) {
     std::cout << format_text(*diagnosis);
   } else {
-    std::cout << "clean: every rank finished, and nothing is wrong with what they did.\n";
+    std::cout << "clean: every rank finished, and their records show nothing wrong.\n";
   }
 }
 
@@ -187,19 +190,23 @@ int diagnose_paths(const DiagnoseOptions& options) {
 }  // namespace
 
 void add_diagnose_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("diagnose", "Say why a run did not complete, or what is wrong with it");
+  CLI::App* command = app.add_subcommand(
+      "diagnose", "Explain why a run did not complete, or what is wrong with it");
+  command->footer(
+      "The exit status is 0 if the records could be read, whatever the diagnosis says, and 2 if "
+      "not. With\n--try-fix it is that of the run with the fix (0 completed, 4 hang, 5 desync, 6 "
+      "failed), or 1 if no\nfix is known.");
   auto options = std::make_shared<DiagnoseOptions>();
   command->add_option("PATH", options->paths, "A run directory, or flight files of one run");
   command
       ->add_option("--live", options->live,
-                   "A job that runs: HOST:PORT of its store, or its run directory")
+                   "A running job: HOST:PORT of its store, or its run directory")
       ->type_name("HOST:PORT");
   command
       ->add_option("--job", options->job, "The job's id in the store, with the number of restarts")
       ->capture_default_str();
   command->add_flag("--try-fix", options->try_fix,
-                    "Run the scenario with the fix, and show the outcome");
+                    "Also run the scenario with the suggested fix, and show the outcome");
   command->add_option("--out", options->out, "Where to write the run of --try-fix")
       ->capture_default_str()
       ->type_name("DIR");

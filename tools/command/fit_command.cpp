@@ -46,9 +46,8 @@ void print_predictions(const PiecewiseFit& fit, const std::vector<std::string>& 
   }
   if (!extrapolated) return;
   std::cerr << fmt::format(
-      "warning: nothing was measured below {} or above {} bytes: what is marked EXTRAPOLATED "
-      "follows the "
-      "nearest line beyond its data and may be far off.\n",
+      "warning: no size below {} or above {} bytes was measured. Times marked EXTRAPOLATED "
+      "continue the nearest line beyond its data, and may be far off.\n",
       fit.segments().front().first, fit.segments().back().last);
 }
 
@@ -94,7 +93,7 @@ std::optional<AccuracyTable> as_published_table(const std::string& text, const s
   if (!json.is_object() || !json.contains("kind")) return std::nullopt;
   const AccuracyTable table = load_accuracy_table(file);
   if (table.is_training) {
-    throw Error(ErrorCode::kUsage, file + " has step times; fit reads all-reduces");
+    throw Error(ErrorCode::kUsage, file + " has step times, but fit needs all-reduces");
   }
   return table;
 }
@@ -141,29 +140,28 @@ int fit(const FitOptions& options) {
 
 void add_fit_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "fit", "Latency and bandwidth from a log of nccl-tests or gradsync bench, as a cluster");
+      "fit", "Fit a cluster description to a log of nccl-tests or gradsync bench");
   command->footer(
-      "Without --cluster the description is a ring that takes as long as the log says; with it, "
-      "two\n"
-      "numbers of a description are fitted so that the simulation does, whatever algorithm it "
-      "takes.");
+      "Without --cluster, the description is a ring that takes as long as the log says. With "
+      "--cluster, two\nnumbers of that description are fitted through the simulation, whichever "
+      "algorithm it chooses.");
   auto options = std::make_shared<FitOptions>();
   command
       ->add_option("LOG", options->log,
-                   "Text or JSON, of all-reduce; or a table of scenarios/validation")
+                   "Log of all-reduces (text or JSON), or a table of scenarios/validation")
       ->required();
-  command->add_option("--ranks", options->ranks, "Where the log does not say it")
+  command->add_option("--ranks", options->ranks, "Number of ranks, if the log does not say")
       ->check(CLI::Range(2, 1 << 20));
-  command->add_option("--gpus-per-node", options->gpus_per_node, "Ranks of a node (default: all)")
+  command->add_option("--gpus-per-node", options->gpus_per_node, "Ranks per node (default: all)")
       ->check(CLI::PositiveNumber);
-  command->add_option("--from", options->first, "Smallest size that the description is fitted to");
-  command->add_option("--to", options->last, "Largest size that the description is fitted to");
-  command->add_option("--predict", options->predict, "Print the time of these sizes")
+  command->add_option("--from", options->first, "Smallest size to fit the description to");
+  command->add_option("--to", options->last, "Largest size to fit the description to");
+  command->add_option("--predict", options->predict, "Print the predicted times of these sizes")
       ->delimiter(',')
       ->type_name("SIZE,...");
   command->add_option("--cluster", options->cluster, "Description to start from")
       ->type_name("FILE");
-  command->add_option("--vary", options->vary, "Its numbers to fit, at most two")
+  command->add_option("--vary", options->vary, "The numbers of the description to fit, at most two")
       ->delimiter(',')
       ->type_name("KEY,KEY")
       ->capture_default_str();

@@ -19,7 +19,7 @@ RankResult run_rank_on_gloo(const Scenario& scenario, const RankRequest& request
 Backend gloo_backend() {
   Backend backend;
   backend.name = "gloo";
-  backend.summary = "real training: a process a rank, on CPUs, Gloo over TCP";
+  backend.summary = "real training on CPUs: one process per rank, Gloo over TCP";
 #ifdef GRADSYNC_HAVE_GLOO
   backend.run_rank = run_rank_on_gloo;
 #else

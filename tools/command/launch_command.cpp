@@ -40,18 +40,18 @@ void add_launch_command(CLI::App& app, Invocation& invocation) {
                          "Start any program on N ranks, with torchrun's options and environment:\n"
                          "gradsync launch [OPTIONS] -- PROGRAM ARGS...");
   command->footer(
-      "Ends with 0, with the status of the rank that failed first, or with 128 plus "
-      "the number of the signal that ended it.");
+      "The exit status is 0, or that of the rank that failed first, or 128 plus the number of the "
+      "signal that\nended that rank.");
   command->prefix_command();
   auto options = std::make_shared<LaunchOptions>();
   command->add_option("--nproc-per-node,--nproc_per_node", options->nproc_per_node,
-                      "Ranks on this node");
-  command->add_option("--nnodes", options->nnodes, "Nodes");
-  command->add_option("--node-rank,--node_rank", options->node_rank, "This node's number");
+                      "Number of ranks on this node");
+  command->add_option("--nnodes", options->nnodes, "Number of nodes");
+  command->add_option("--node-rank,--node_rank", options->node_rank, "Number of this node, from 0");
   command->add_option("--master-addr,--master_addr", options->master_addr, "Address of node 0");
   command->add_option("--master-port,--master_port", options->master_port,
                       "Port of the store on node 0");
-  command->add_flag("--standalone", options->standalone, "One node, a free port");
+  command->add_flag("--standalone", options->standalone, "One node, with a free port");
   command->callback([command, options, &invocation] {
     invocation.action = [command, options, &invocation] {
       return launch_program(*options, program_line(*command, invocation));

@@ -60,8 +60,8 @@ std::optional<int> read_command_line(CLI::App& app, std::vector<std::string> arg
 
 int run_command(std::vector<std::string> arguments) {
   CLI::App app{
-      "gradsync: gradient synchronization of data-parallel training, run on real "
-      "backends or simulated, from one scenario",
+      "gradsync: gradient synchronization of data-parallel training, on real backends or "
+      "simulated, from one scenario",
       "gradsync"};
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("gradsync ") + version());

@@ -9,7 +9,7 @@ void add_many_runs_options(CLI::App& command, const std::string& name, ManyRunsO
       ->type_name("DIR");
   command
       .add_option("--jobs", options.jobs,
-                  "Runs at a time (default: one a core; 1 on real backends)")
+                  "Simultaneous runs (default: one per core; 1 on real backends)")
       ->check(CLI::PositiveNumber);
 }
 

@@ -39,7 +39,7 @@ RankResult run_rank_on_nccl(const Scenario& scenario, const RankRequest& request
 Backend nccl_backend() {
   Backend backend;
   backend.name = "nccl";
-  backend.summary = "real training: a process a GPU, NCCL";
+  backend.summary = "real training on GPUs: one process per GPU, NCCL";
 #ifdef GRADSYNC_HAVE_NCCL
   backend.run_rank = run_rank_on_nccl;
   backend.what_is_missing_here = what_is_missing_here;

@@ -26,7 +26,7 @@ void PointProgress::clear() {
 void PointProgress::print() const {
   if (!on_terminal_) return;
   std::cerr << fmt::format("\r\x1b[K{} of {} runs", done_, total_)
-            << (reused_ > 0 ? fmt::format(", {} from before", reused_) : "") << std::flush;
+            << (reused_ > 0 ? fmt::format(", {} done before", reused_) : "") << std::flush;
 }
 
 }  // namespace gradsync

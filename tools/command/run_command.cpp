@@ -44,7 +44,7 @@ void print(const RunOptions& options, const FinishedRun& run, const std::string&
   if (!options.explain) return;
   for (const std::string& text : run.outcome.explanations) stream << '\n' << text;
   if (run.outcome.explanations.empty()) {
-    stream << "\nNothing to explain: only simulated NCCL chooses among algorithms.\n";
+    stream << "\nThere is nothing to explain: only simulated NCCL chooses among algorithms.\n";
   }
 }
 
@@ -93,9 +93,10 @@ int run(const RunOptions& options) {
 void add_run_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("run", "Run a scenario");
   command->footer(
-      "Starts the ranks itself, or, under torchrun, mpirun or srun, joins as one of them.\n"
-      "The exit status is that of the outcome, whatever the scenario expects; `gradsync check`\n"
-      "holds the run against `expect`.");
+      "Starts the ranks itself. Under torchrun, mpirun or srun it joins the job as one rank.\nThe "
+      "exit status is that of the outcome, whatever the scenario expects: 0 completed, 2 usage "
+      "or\ninvalid scenario, 3 backend not available, 4 hang, 5 desync, 6 failed. `gradsync check` "
+      "compares\nthe outcome with `expect`.");
   auto options = std::make_shared<RunOptions>();
   command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
   add_scenario_options(*command, options->scenario);
@@ -104,9 +105,9 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
                    "Where to write the run directory (default: a new folder in runs/)")
       ->type_name("DIR");
   command->add_flag("--json", options->json,
-                    "Print result.json on standard output, and nothing else there");
+                    "Print result.json, and nothing else, on standard output");
   command->add_flag("--explain", options->explain,
-                    "Print why each size of collective got its algorithm (simulated NCCL)");
+                    "Print why each size of collective got its algorithm (simulated NCCL only)");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }

@@ -20,16 +20,16 @@ ScenarioOverride parse_assignment(const std::string& text) {
 void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
   command
       .add_option("--backend", options.backend,
-                  "Where to run it: gloo, sim (`gradsync backends` lists them)")
+                  "Backend: gloo, nccl or sim (`gradsync backends` says which are available)")
       ->type_name("NAME");
   command.add_option("--ranks", options.ranks, "Number of ranks")->type_name("N");
   command
       .add_option("--timeout", options.timeout,
-                  "Deadline of every collective and of the rendezvous, such as 10s")
+                  "Longest wait for a collective and for the rendezvous, such as 10s")
       ->type_name("DURATION");
   command
       .add_option("--set", options.set,
-                  "Any value of the scenario, such as train.batch_size=16; may be repeated")
+                  "Set any key of the scenario, such as train.batch_size=16; may be repeated")
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->take_all();

@@ -10,6 +10,7 @@ namespace gradsync {
 
 void add_schema_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("schema", "Print the scenario's JSON Schema (draft-07)");
+  command->footer("");
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "Print docs/scenarios.md instead");
   command->callback([markdown, &invocation] {

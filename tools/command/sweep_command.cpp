@@ -63,7 +63,7 @@ int run_sweep(const SweepOptions& options) {
   if (options.format == "text") {
     const auto reused =
         std::count_if(runs.begin(), runs.end(), [](const PointRun& run) { return run.reused; });
-    std::cout << fmt::format("{} runs, {} of them from before; tables and plot.svg are in {}\n",
+    std::cout << fmt::format("{} runs, {} of them done before; tables and plot.svg are in {}\n",
                              runs.size(), reused, out.string());
   }
   const bool all_completed = std::all_of(runs.begin(), runs.end(), [](const PointRun& run) {
@@ -78,23 +78,22 @@ int run_sweep(const SweepOptions& options) {
 }  // namespace
 
 void add_sweep_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand(kName, "Run a scenario over values of any of its keys, and compare");
+  CLI::App* command = app.add_subcommand(
+      kName, "Run a scenario for all combinations of values of its keys, and compare");
   command->footer(
-      "Example: gradsync sweep S.json --over /ranks=8,64 --over /ddp/bucket_cap_mb=1,5,25\n"
-      "Runs every combination, in parallel; what has run before is not run again. Ends with 1 if "
-      "a\n"
-      "run did not complete.");
+      "Example: gradsync sweep S.json --over /ranks=8,64 --over "
+      "/ddp/bucket_cap_mb=1,5,25\nFinished runs are kept in the folder of --out, and not repeated. "
+      "The exit status is 1 if a run did\nnot complete.");
   auto options = std::make_shared<SweepOptions>();
   add_many_runs_options(*command, kName, options->runs);
   command
       ->add_option("--over", options->over,
-                   "A key, as JSON pointer or with dots, and its values; may be repeated")
+                   "A key (JSON pointer, or path with dots) and its values; may be repeated")
       ->type_name("PATH=V1,V2,...")
       ->required()
       ->expected(1)
       ->take_all();
-  command->add_option("--format", options->format, "Of the table on standard output")
+  command->add_option("--format", options->format, "Format of the printed table")
       ->check(CLI::IsMember({"text", "csv", "json", "md"}))
       ->capture_default_str();
   command->callback(

@@ -77,12 +77,12 @@ int tune(const TuneOptions& options) {
 }  // namespace
 
 void add_tune_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand(kName, "Find the bucket_cap_mb and first bucket with the shortest step");
-  command->footer("Runs are kept in the folder of --out and not run again.");
+  CLI::App* command = app.add_subcommand(
+      kName, "Find the bucket_cap_mb and the first bucket with the shortest step");
+  command->footer("Finished runs are kept in the folder of --out, and not repeated.");
   auto options = std::make_shared<TuneOptions>();
   add_many_runs_options(*command, kName, options->runs);
-  command->add_flag("--json", options->json, "Print the answer as JSON");
+  command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return tune(*options); }; });
 }

@@ -36,7 +36,7 @@ std::vector<fs::path> table_files(const std::vector<std::string>& paths) {
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
-  if (files.empty()) throw Error(ErrorCode::kUsage, "there is no table to validate against");
+  if (files.empty()) throw Error(ErrorCode::kUsage, "there is no table to compare with");
   return files;
 }
 
@@ -62,11 +62,12 @@ int validate(const ValidateOptions& options) {
 
 void add_validate_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
-      app.add_subcommand("validate", "Hold the simulator against published measurements");
-  command->footer("Ends with 1 if a part of a table is beyond its budget (docs/accuracy.md).");
+      app.add_subcommand("validate", "Compare the simulator with published measurements");
+  command->footer(
+      "The exit status is 1 if a part of a table is beyond its budget (docs/accuracy.md).");
   auto options = std::make_shared<ValidateOptions>();
   command->add_option("PATH", options->paths, "Tables, or folders of them")->capture_default_str();
-  command->add_option("--format", options->format, "Of the answer")
+  command->add_option("--format", options->format, "Format of the output")
       ->check(CLI::IsMember({"text", "md", "json"}))
       ->capture_default_str();
   command->add_flag("--rows", options->rows, "Print every row, not only the summary");

@@ -42,7 +42,7 @@ TEST_CASE("sweep runs every combination in sim, keeps the results and goes on wh
   arguments.back() = "text";
   const CommandResult again = run_command(arguments);
   REQUIRE(again.exit_status == 0);
-  CHECK_THAT(again.out, contains("6 runs, 4 of them from before"));
+  CHECK_THAT(again.out, contains("6 runs, 4 of them done before"));
 }
 
 TEST_CASE("sweep on Gloo starts real ranks") {
@@ -156,5 +156,5 @@ TEST_CASE("run --explain prints what simulated NCCL chose from, for each size of
   arguments[6] = "cluster.library=gloo";
   const CommandResult gloo = run_command(arguments);
   REQUIRE(gloo.exit_status == 0);
-  CHECK_THAT(gloo.out, contains("Nothing to explain"));
+  CHECK_THAT(gloo.out, contains("nothing to explain"));
 }
