@@ -62,7 +62,7 @@ class GlooProcessGroup final : public ProcessGroup {
 
  private:
   struct Impl;
-  /// A group of the job's ranks `members`, by whose order `environment` counts.
+  /// A subgroup of the job's ranks; `environment.rank` is an index into `members`.
   GlooProcessGroup(const RankEnvironment& environment, const std::shared_ptr<Store>& store,
                    Clock& clock, const Options& options, const std::vector<int>& members,
                    std::shared_ptr<FlightRecorder> recorder);

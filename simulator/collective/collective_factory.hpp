@@ -17,7 +17,7 @@ class CollectiveFactory {
                     Fidelity fidelity, Links* links, WireLatency wire);
 
   int ranks() const noexcept { return ranks_; }
-  /// That the library's software takes before a collective's first message.
+  /// Fixed software overhead of a collective.
   Seconds per_operation() const noexcept { return per_operation_; }
   const Planner& planner() const noexcept { return planner_; }
 

@@ -45,7 +45,7 @@ class Transfers {
     Seconds begin{0}, end{0};     ///< alone
     Seconds latency{0};
     Continuation arrived;
-    int calls = 0;  ///< of `left` that are to come: one that was handed over has two
+    int calls = 0;  ///< of `left` that are pending; a flow handed over to SimGrid has two
     bool is_solved = false;
     bool is_over = false;  ///< its links are free again
   };

@@ -127,7 +127,7 @@ Seconds median(std::vector<Seconds> values) {
   return *middle;
 }
 
-/// Reductions have their like at the same place of the passes in which nothing was wrong.
+/// Compares each reduction with the one at the same position in healthy passes.
 std::vector<Blame::Network> network_costs(const Digest& digest) {
   const auto any = std::find_if(digest.ranks.begin(), digest.ranks.end(),
                                 [](const RankView& view) { return view.report != nullptr; });
@@ -241,8 +241,9 @@ std::string describe(const Blame& blame) {
     return text +
            fmt::format(": rank {} for {:.0f}% of it{}", worst.rank, worst.share * 100, behind);
   }
-  return text + fmt::format(": no rank stands out of {}; the first, rank {}, has {:.0f}%{}",
-                            blame.ranks.size(), worst.rank, worst.share * 100, behind);
+  return text +
+         fmt::format(", spread over {} ranks; the largest part, {:.0f}%, is that of rank {}{}",
+                     blame.ranks.size(), worst.share * 100, worst.rank, behind);
 }
 
 std::string describe(const Blame::Network& network) {

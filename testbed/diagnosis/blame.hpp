@@ -21,8 +21,8 @@ namespace gradsync::diagnosis {
 /// gap: all that came after waited for it.
 ///
 /// A step that is bound by the network saves nothing, however late a rank is; nor does one whose
-/// ranks are equally slow: the middle is slow then. Dates of different ranks are compared: clocks
-/// of several machines have to agree.
+/// ranks are equally slow: the middle is slow then. Timestamps of different ranks are compared, so
+/// their clocks must be synchronized.
 struct Blame {
   struct Rank {
     int rank = 0;

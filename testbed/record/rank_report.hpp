@@ -77,7 +77,7 @@ struct EpochSamples {
   bool complete = true;  ///< false: there were more than are kept
 };
 
-/// What is not as it should be in the world, where that knows it.
+/// A known fault of the environment.
 struct WorldCondition {
   std::string what;  ///< "the cables of node 1 are down since 20ms"
   Seconds begin{0};

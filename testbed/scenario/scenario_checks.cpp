@@ -267,7 +267,7 @@ class Checks {
     const bool may_clean_up = fault.kind == FaultKind::kStall || fault.kind == FaultKind::kDelay;
     if (fault.at == FaultPoint::kCleanUp && !may_clean_up) {
       fail(place + "/at", "clean_up", "a place in the training",
-           "a clean-up can take long or for ever, nothing else" +
+           "only \"stall\" and \"delay\" are allowed at \"clean_up\"" +
                because(place + "/kind", to_string(fault.kind)));
     }
     if (fault.wrong_address && fault.duration > Seconds{0}) {
