@@ -135,20 +135,6 @@ nlohmann::ordered_json to_json(const BenchRow& row, int ranks) {
   return json;
 }
 
-BenchRow bench_row_from_json(const nlohmann::ordered_json& json) {
-  BenchRow row;
-  row.bytes = json.at("size");
-  row.count = json.at("count");
-  row.type = json.at("type");
-  const auto& in_place = json.at("in_place");
-  row.time = Seconds(in_place.at("time").get<double>() * 1e-6);
-  if (!in_place.at("nwrong").is_null()) row.wrong = in_place.at("nwrong").get<std::int64_t>();
-  if (json.contains("in_place_per_iter")) {
-    row.median = Seconds(json.at("in_place_per_iter").at("p50_us").get<double>() * 1e-6);
-  }
-  return row;
-}
-
 nlohmann::ordered_json to_json(const BenchTable& table) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const BenchRow& row : table.rows) results.push_back(to_json(row, table.ranks));

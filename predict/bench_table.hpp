@@ -56,7 +56,5 @@ Bytes parse_bench_size(const std::string& text);
 /// average_bus_bandwidth. Times are in microseconds there.
 nlohmann::ordered_json to_json(const BenchTable& table);
 nlohmann::ordered_json to_json(const BenchRow& row, int ranks);
-/// Inverse of the latter.
-BenchRow bench_row_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace gradsync

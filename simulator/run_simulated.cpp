@@ -6,18 +6,10 @@
 #include "gradsync/tensor/device.hpp"
 #include "gradsync/testbed/faults/rank_imperfections.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
-#include "gradsync/testbed/rank/factories.hpp"
 
 namespace gradsync {
 
 namespace {
-
-/// Whether every rank has as many steps, of as many samples, as every other.
-bool shards_are_alike(const Scenario& scenario) {
-  const SamplerSpec& sampler = scenario.sampler;
-  return sampler.shard_sizes.empty() &&
-         (sampler.pad || sampler.drop_last || scenario.data.samples % scenario.ranks == 0);
-}
 
 /// As Gloo's rendezvous does it, whose connections the simulator takes for granted: where a rank
 /// has published a wrong address the others fail, and it waits for them in its first collective.
@@ -34,8 +26,8 @@ void connect_to_others(const Scenario& scenario, int rank) {
       others);
 }
 
-/// All that the scenario says of the cluster and what happens to it, whatever the ranks do there.
-SimulationOptions options_of(const Scenario& scenario) {
+/// What the scenario says of the cluster and what happens to it, and what the body needs there.
+SimulationOptions options_for(const Scenario& scenario, const RankBody& body) {
   SimulationOptions options;
   options.fidelity = scenario.fidelity;
   options.communication = scenario.communication;
@@ -44,20 +36,27 @@ SimulationOptions options_of(const Scenario& scenario) {
   options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
   options.faults = scenario.faults;
   options.imperfections = scenario.imperfections;
+  options.ranks_are_alike = body.is_alike_on_all_ranks && scenario.faults.empty() &&
+                            !ranks_differ(scenario.imperfections);
+  options.device = body.has_payload ? &cpu_device() : &meta_device();
+  options.stack_bytes =
+      body.computes ? SimulationOptions::kComputeStackBytes : SimulationOptions::kReplayStackBytes;
   return options;
 }
 
-/// Ranks that meet as the scenario has it, and then run `body`.
-RunOutcome simulate_ranks(const Scenario& scenario, const SimulationOptions& options,
-                          const RankBody& body) {
+}  // namespace
+
+RunOutcome run_simulated(const Scenario& scenario, const RankBody& body,
+                         const RunObserver& observer) {
+  const RankMain rank_main = body.load(scenario, observer);
   try {
-    return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options,
+    return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options_for(scenario, body),
                     [&](const RankWorld& world, RankReport& report) {
                       const int rank = world.process_group->rank();
                       come_to_rendezvous(scenario.faults, scenario.imperfections, rank,
                                          *world.clock, [&] { world.process_group->stall(); });
                       connect_to_others(scenario, rank);
-                      body(world, report);
+                      rank_main(world, report);
                     });
   } catch (const ConfigError& error) {
     // The platform knows the place of what it cannot do, and not the file.
@@ -67,29 +66,8 @@ RunOutcome simulate_ranks(const Scenario& scenario, const SimulationOptions& opt
   }
 }
 
-}  // namespace
-
-RunOutcome run_simulated(const Scenario& scenario,
-                         const std::function<void(const StepRecord&)>& on_step) {
-  const bool computes = scenario.model.kind == ModelSpec::Kind::kTransformer;
-  const bool has_payload = computes || scenario.model.replay.payload;
-  SimulationOptions options = options_of(scenario);
-  options.ranks_are_alike = !has_payload && shards_are_alike(scenario) && scenario.faults.empty() &&
-                            !ranks_differ(scenario.imperfections);
-  options.device = has_payload ? &cpu_device() : &meta_device();
-  options.stack_bytes =
-      computes ? SimulationOptions::kComputeStackBytes : SimulationOptions::kReplayStackBytes;
-  options.on_step = on_step;
-  // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
-  const auto inputs = load_inputs(scenario);
-  return simulate_ranks(scenario, options, [&](RankWorld world, RankReport& report) {
-    world.inputs = inputs;
-    run_rank(scenario, world, report);
-  });
-}
-
-RunOutcome run_simulated(const Scenario& scenario, const RankBody& body) {
-  return simulate_ranks(scenario, options_of(scenario), body);
+RunOutcome run_simulated(const Scenario& scenario) {
+  return run_simulated(scenario, training_body(scenario));
 }
 
 }  // namespace gradsync

@@ -90,26 +90,13 @@ Bytes peak_rss_bytes() {
   return static_cast<Bytes>(usage.ru_maxrss) * 1024;
 }
 
-/// Ends a rank's report: what its body has filled in stays.
+/// Ends a rank's report: what it has filled in itself stays.
 void close_report(SimRank& rank, RankState state) {
   RankReport& report = rank.report;
   if (report.state == RankState::kRunning) report.state = state;
   if (report.ended.count() <= 0) report.ended = rank.clock.now();
   if (report.flight.empty()) report.flight = rank.recorder->snapshot();
   rank.has_ended = true;
-}
-
-void note_error(RankReport& report, const std::exception& error) {
-  if (!report.error.empty()) return;
-  report.error = error.what();
-  report.error_code = ErrorCode::kInternal;
-  if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_code = known->code();
-  if (const auto* connect = dynamic_cast<const ConnectError*>(&error)) {
-    report.unreachable = connect->unreachable();
-  }
-  if (const auto* comm = dynamic_cast<const CommError*>(&error)) {
-    report.failed_collective = comm->record();
-  }
 }
 
 /// The other ranks' reports after the first's: how they ended. Their steps and collectives are rank
@@ -154,7 +141,7 @@ void end_without_a_word(SimRank& rank, SimGroup& group, const ProcessEnd& end) {
 }
 
 void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
-               const RankBody& body) {
+               const RankMain& rank_main) {
   RankWorld world;
   world.end_process = [&](const ProcessEnd& end) {
     if (end.signal == SIGSTOP) rank.process_group.stall();
@@ -167,11 +154,10 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
   world.process_group = &rank.process_group;
   world.clock = &rank.clock;
   world.device = options.device != nullptr ? options.device : &meta_device();
-  if (rank.report.rank == 0) world.on_step = options.on_step;
   bool failed = false;
   std::optional<ProcessEnd> process_end;
   try {
-    body(world, rank.report);
+    rank_main(world, rank.report);
   } catch (const ProcessEnd& end) {
     process_end = end;
   } catch (const std::exception& error) {
@@ -190,7 +176,7 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
 }  // namespace
 
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
-                    const RankBody& body) {
+                    const RankMain& rank_main) {
   const auto begin = std::chrono::steady_clock::now();
   if (cluster.platform_file.empty()) check_cluster(cluster, ranks);
   const ImperfectionSpec& imperfections = options.imperfections;
@@ -239,13 +225,13 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
         std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate, options));
     SimRank& member = *members.back();
     engine.start_actor(fmt::format("rank-{}", rank), platform.host(rank), options.stack_bytes,
-                       [&] { run_actor(member, group, options, body); });
+                       [&] { run_actor(member, group, options, rank_main); });
   }
 
   Seconds end{0};
   engine.run([&] {
     end = engine.now();
-    // What a rank's body does not say itself while its stack is unwound.
+    // What a rank does not say itself while its stack is unwound.
     for (const auto& member : members) {
       RankReport& report = member->report;
       if (member->has_ended || report.state != RankState::kRunning) continue;

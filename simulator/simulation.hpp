@@ -1,43 +1,30 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "gradsync/testbed/rank/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_body.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 
-/// Runs a scenario in SimGrid: one actor a rank, each of which runs `run_rank`, in this process.
+/// Runs a scenario in SimGrid: one actor a rank, each of which runs `body`, in this process.
 ///
 /// The outcome has a report for every rank. When nothing can move any more (a deadlock), the run
 /// ends at that simulated instant: ranks that have not ended stay kRunning, with their phase and
 /// their flight records as they were. When a rank ends with an error, the others learn of it at
 /// that instant (kPeerFailed). What the ranks did is in the reports; only what concerns the run as
-/// a whole is thrown: ConfigError for a cluster that does not fit.
+/// a whole is thrown: ConfigError for a cluster that does not fit, or what `body.load` throws.
 ///
 /// One simulation at a time in a process, any number one after the other. The same scenario gives
 /// the same events in the same order and the same simulated times, to the last bit in a fresh
 /// process (SimGrid's clock is never set back: see SimEngine).
-///
-/// `on_step` is called on rank 0's actor after each of its steps; it may be empty.
-RunOutcome run_simulated(const Scenario& scenario,
-                         const std::function<void(const StepRecord&)>& on_step = {});
-
-/// What a rank does; runs on its actor. It may fill the report; what it leaves open is filled in:
-/// the state, the error that it threw, the time at which it ended, the flight record.
-///
-/// A rank waits by switching to another actor on the same thread. It must therefore not wait inside
-/// a catch block or a destructor (the thread's exception state would be shared), and it must let an
-/// exception that is not a std::exception pass.
-using RankBody = std::function<void(const RankWorld&, RankReport&)>;
-
-/// The same cluster, faults and imperfections with other ranks: they run `body` in place of
-/// `run_rank`. Their device is the meta device.
-RunOutcome run_simulated(const Scenario& scenario, const RankBody& body);
+RunOutcome run_simulated(const Scenario& scenario, const RankBody& body,
+                         const RunObserver& observer = {});
+/// Trains it.
+RunOutcome run_simulated(const Scenario& scenario);
 
 struct SimulationOptions {
   /// Room on a replaying rank's stack, and on that of one that computes for real (BLAS).
@@ -55,15 +42,14 @@ struct SimulationOptions {
   /// Of each rank's actor, with a guard page below. Only what is used takes memory.
   std::size_t stack_bytes = kReplayStackBytes;
   std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
-  std::function<void(const StepRecord&)> on_step;  ///< rank 0's; may be empty
-  std::vector<FaultSpec> faults = {};              ///< those of the world are arranged for
-  ImperfectionSpec imperfections = {};             ///< likewise
-  bool solve_all_flows = false;                    ///< see Transfers
+  std::vector<FaultSpec> faults = {};   ///< those of the world are arranged for
+  ImperfectionSpec imperfections = {};  ///< likewise
+  bool solve_all_flows = false;         ///< see Transfers
 };
 
-/// Runs `body` once for each rank on the simulated cluster.
+/// Runs `rank_main` once for each rank, on its actor on the simulated cluster.
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
-                    const RankBody& body);
+                    const RankMain& rank_main);
 
 /// Ranks up to which Fidelity::kAuto simulates every message, and those up to which it simulates
 /// flows; beyond, it takes the closed form.

@@ -31,17 +31,6 @@ Bytes peak_rss_bytes() {
   return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
 
-void note_error(RankReport& report, const std::exception& e) {
-  report.state = RankState::kFailed;
-  if (!report.error.empty()) return;  // run_rank has noted it, with more detail
-  if (const auto* connect = dynamic_cast<const ConnectError*>(&e)) {
-    report.unreachable = connect->unreachable();
-  }
-  const auto* error = dynamic_cast<const Error*>(&e);
-  report.error_code = error == nullptr ? ErrorCode::kInternal : error->code();
-  report.error = e.what();
-}
-
 /// As a fault wants it: nothing is said to anybody.
 void end_this_process(const ProcessEnd& end) {
   if (end.signal != 0) {
@@ -110,13 +99,8 @@ void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Dev
   world.process_group = &group;
   world.clock = &clock;
   world.device = &device;
-  world.on_step = options_.on_step;
   try {
-    if (options_.body) {
-      options_.body(world, report_);
-    } else {
-      run_rank(scenario_, world, report_);
-    }
+    options_.body.load(scenario_, options_.observer)(world, report_);
   } catch (const CommError&) {
     throw;  // the other ranks have it from the group
   } catch (const Error& e) {

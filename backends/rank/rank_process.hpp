@@ -7,19 +7,18 @@
 
 #include "gradsync/backends/rank/termination_watch.hpp"
 #include "gradsync/backends/store/rendezvous.hpp"
-#include "gradsync/testbed/rank/rank_main.hpp"
+#include "gradsync/testbed/rank/rank_body.hpp"
 
 namespace gradsync {
 
+/// How one rank runs that is a process of its own.
 struct RankProcessOptions {
+  RankBody body;
+  RunObserver observer;  ///< of this rank's events; may be empty
   /// Where this rank writes ranks/rank-N.json (see write_report_file); empty: nowhere.
   std::string run_directory;
   /// Bring the reports of all ranks to rank 0 through the store (under a foreign launcher).
   bool gather_reports = false;
-  /// Passed on to run_rank (see RankWorld).
-  std::function<void(const StepRecord&)> on_step;
-  /// What the rank does with its process group; empty: run_rank, that is, it trains the scenario.
-  std::function<void(const RankWorld&, RankReport&)> body;
 };
 
 struct RankProcessResult {

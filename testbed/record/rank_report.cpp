@@ -5,6 +5,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "gradsync/comm/comm_error.hpp"
+
 namespace gradsync {
 
 const char* to_string(RankState state) noexcept {
@@ -29,6 +31,20 @@ const char* to_string(RankEventKind kind) noexcept {
       return "raised";
   }
   return "unknown";
+}
+
+void note_error(RankReport& report, const std::exception& error) {
+  report.state = RankState::kFailed;
+  if (!report.error.empty()) return;
+  report.error = error.what();
+  report.error_code = ErrorCode::kInternal;
+  if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_code = known->code();
+  if (const auto* connect = dynamic_cast<const ConnectError*>(&error)) {
+    report.unreachable = connect->unreachable();
+  }
+  if (const auto* comm = dynamic_cast<const CommError*>(&error)) {
+    report.failed_collective = comm->record();
+  }
 }
 
 std::vector<const CollectiveRecord*> all_collectives(const RankReport& report) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -156,6 +157,10 @@ struct RankReport {
   std::vector<CollectiveRecord> flight;  ///< the flight recorder's ring when the rank ended
   Bytes peak_rss_bytes = 0;              ///< of the rank's process; 0 in the simulator
 };
+
+/// Enters an exception that ended the rank: the state, and the error, unless the rank has entered
+/// it itself, with more detail.
+void note_error(RankReport& report, const std::exception& error);
 
 /// All that a report holds of the rank's collectives, each once, in the order of issue: those that
 /// the flight recorder still has, and those that were collected when they ended. The pointers are

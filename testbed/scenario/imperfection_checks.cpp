@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "gradsync/testbed/scenario/backend_descriptor.hpp"
 #include "gradsync/testbed/scenario/scenario_reader.hpp"
 
 namespace gradsync::scenario_table {
@@ -23,7 +24,10 @@ namespace {
 class ImperfectionChecks {
  public:
   ImperfectionChecks(const ScenarioDocument& document, const Scenario& scenario)
-      : document_(document), s_(scenario), spec_(scenario.imperfections) {}
+      : document_(document),
+        s_(scenario),
+        spec_(scenario.imperfections),
+        backend_(backend_descriptor(scenario.backend)) {}
 
   void run() const {
     check_ranks("slow_ranks", spec_.slow_ranks);
@@ -31,7 +35,7 @@ class ImperfectionChecks {
     check_ranks("loader_stalls", spec_.loader_stalls);
     for (std::size_t i = 0; i < spec_.links.size(); ++i) check_link(i);
     for (std::size_t i = 0; i < spec_.traffic.size(); ++i) check_traffic(i);
-    if (s_.backend != "sim") check_real_world();
+    if (!backend_.is_simulated) check_real_world();
   }
 
  private:
@@ -51,7 +55,7 @@ class ImperfectionChecks {
   void check_link(std::size_t index) const {
     const ImperfectionSpec::Link& link = spec_.links[index];
     const std::string place = fmt::format("links/{}/", index);
-    if (s_.backend != "sim") fail_in_reality(place + (link.node ? "node" : "link"), link.link);
+    if (!backend_.changes_links) fail_in_reality(place + (link.node ? "node" : "link"), link.link);
     if (link.node.has_value() == !link.link.empty()) {
       fail(place + "link", link.link, "the name of a link, or in its place a node");
     }
@@ -65,7 +69,7 @@ class ImperfectionChecks {
   void check_traffic(std::size_t index) const {
     const ImperfectionSpec::Traffic& traffic = spec_.traffic[index];
     const std::string place = fmt::format("traffic/{}/", index);
-    if (s_.backend != "sim") fail_in_reality(place + "flows", traffic.flows);
+    if (!backend_.changes_links) fail_in_reality(place + "flows", traffic.flows);
     if (nodes() < 2) {
       fail(place + "flows", traffic.flows, "several nodes, between which it flows",
            "all ranks are on one; lower cluster.gpus_per_node" +
@@ -138,6 +142,7 @@ class ImperfectionChecks {
   const ScenarioDocument& document_;
   const Scenario& s_;
   const ImperfectionSpec& spec_;
+  const BackendDescriptor& backend_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gradsync/testbed/scenario/backend_descriptor.hpp"
 #include "gradsync/testbed/scenario/scenario_reader.hpp"
 
 namespace gradsync::scenario_table {
@@ -14,7 +15,7 @@ namespace {
 class Checks {
  public:
   Checks(const ScenarioDocument& document, const Scenario& scenario)
-      : document_(document), s_(scenario) {}
+      : document_(document), s_(scenario), backend_(backend_descriptor(scenario.backend)) {}
 
   void run() const {
     check_model();
@@ -22,7 +23,7 @@ class Checks {
     check_sampler();
     check_optimizer();
     check_ddp();
-    if (s_.backend == "sim") check_cluster();
+    if (backend_.is_simulated) check_cluster();
     check_expect();
     for (std::size_t i = 0; i < s_.faults.size(); ++i) check_fault(i);
     check_imperfections(document_, s_);
@@ -80,9 +81,14 @@ class Checks {
     const auto refuse = [&](const std::string& why) {
       fail("/ddp/gradient_mean", "average", "\"predivide\"", why);
     };
-    if (s_.backend == "gloo") refuse("Gloo has no average" + because("/backend", "gloo"));
-    if (s_.backend == "sim" && s_.cluster.library == ClusterSpec::Library::kGloo) {
-      refuse("the simulated library has no average" + because("/cluster/library", "gloo"));
+    if (backend_.is_simulated) {
+      const bool nccl = s_.cluster.library == ClusterSpec::Library::kNccl;
+      const std::string library = nccl ? "nccl" : "gloo";
+      if (!backend_descriptor(library).averages) {
+        refuse("the simulated library has no average" + because("/cluster/library", library));
+      }
+    } else if (!backend_.averages) {
+      refuse(s_.backend + " has no average" + because("/backend", s_.backend));
     }
     if (ddp.comm_hook) {
       refuse("a communication hook decides itself" + because("/ddp/comm_hook", *ddp.comm_hook));
@@ -314,16 +320,17 @@ class Checks {
 
   /// A fault that the backend cannot do is refused: a run without it would be another one.
   void check_backend_of(const FaultSpec& fault, const std::string& place) const {
-    const bool sim = s_.backend == "sim";
     const bool computed = s_.model.kind == ModelSpec::Kind::kTransformer;
     std::string why;
-    if (fault.kind == FaultKind::kLink && !sim) why = "only simulated cables can be taken down";
-    if (fault.kind == FaultKind::kSlots && !sim) why = "only a simulated device's room can be set";
-    if (fault.kind == FaultKind::kSlow && !sim && computed) {
+    if (fault.kind == FaultKind::kLink && !backend_.changes_links)
+      why = "only simulated cables can be taken down";
+    if (fault.kind == FaultKind::kSlots && !backend_.has_device_slots)
+      why = "only a simulated device's room can be set";
+    if (fault.kind == FaultKind::kSlow && !backend_.is_simulated && computed) {
       why = "a computed model takes the time that it takes; give it a delay, or replay one";
     }
-    if (fault.wrong_address && s_.backend == "nccl") {
-      why = "NCCL's addresses go through its own sockets, out of reach";
+    if (fault.wrong_address && !backend_.chooses_addresses) {
+      why = "the addresses go through the library's own sockets, out of reach";
     }
     if (why.empty()) return;
     fail(place + "/kind", to_string(fault.kind),
@@ -342,7 +349,7 @@ class Checks {
              "a rank of the run" + because("/ranks", s_.ranks));
       }
     }
-    const bool meta = s_.backend == "sim" && s_.model.kind == ModelSpec::Kind::kReplay &&
+    const bool meta = backend_.is_simulated && s_.model.kind == ModelSpec::Kind::kReplay &&
                       !s_.model.replay.payload;
     if (meta && e.parameter_hash) {
       fail("/expect/parameter_hash", *e.parameter_hash, "null",
@@ -367,6 +374,7 @@ class Checks {
 
   const ScenarioDocument& document_;
   const Scenario& s_;
+  const BackendDescriptor& backend_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gradsync/testbed/scenario/backend_descriptor.hpp"
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 
 namespace gradsync::scenario_table {
@@ -18,7 +19,7 @@ Section make_root() {
                     {.default_text = "the file's name without its ending"}),
               field("description", SCENARIO_MEMBER(description), any(),
                     "What the scenario shows, in a sentence or two."),
-              field("backend", SCENARIO_MEMBER(backend), one_of({"gloo", "nccl", "sim"}),
+              field("backend", SCENARIO_MEMBER(backend), one_of(backend_names()),
                     "What moves the bytes: `gloo` runs a process for each rank on CPUs, `nccl` a "
                     "process for each GPU, `sim` predicts the run in simulated time."),
               field("ranks", SCENARIO_MEMBER(ranks), at_least(1),

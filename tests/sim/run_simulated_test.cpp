@@ -89,7 +89,8 @@ TEST_CASE("progress is reported by rank 0, step by step") {
   Scenario scenario = tiny_scenario();
   std::vector<std::int64_t> steps;
   const RunOutcome outcome =
-      run_simulated(scenario, [&](const StepRecord& step) { steps.push_back(step.step); });
+      run_simulated(scenario, training_body(scenario),
+                    [&](const nlohmann::ordered_json& step) { steps.push_back(step.at("step")); });
   CHECK(static_cast<std::int64_t>(steps.size()) == outcome.reports[0].steps_completed);
   for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i] == static_cast<std::int64_t>(i));
 }

@@ -1,17 +1,12 @@
 #include "tools/command/allreduce_run.hpp"
 
-#include <filesystem>
-#include <iostream>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
-#include "gradsync/testbed/record/files.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/bench_conditions.hpp"
-#include "tools/command/rank_processes.hpp"
-#include "tools/command/scratch_directory.hpp"
+#include "tools/command/rank_bodies.hpp"
 
 namespace gradsync {
 namespace {
@@ -69,7 +64,7 @@ PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
   run.scenario.file.clear();  // it was read from the command line alone
   check_bench_conditions(run.scenario);
   run.bench = options.bench;
-  const bool simulated = require_backend(run.scenario.backend).run_all != nullptr;
+  const bool simulated = require_backend(run.scenario.backend).descriptor.is_simulated;
   run.bench.iterations = options.iterations.value_or(simulated ? 1 : run.bench.iterations);
   run.bench.warmup = options.warmup.value_or(simulated ? 0 : run.bench.warmup);
   try {
@@ -82,42 +77,17 @@ PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
   return run;
 }
 
-void bench_on_rank(const AllreduceBench& bench, const Scenario& scenario, const RankWorld& world,
-                   RankReport& report, const std::function<void(const BenchRow&)>& on_row) {
-  const int rank = world.process_group->rank();
-  run_allreduce_bench(bench, world, report, on_row, [&](std::int64_t step) {
-    const Seconds delay = bench_delay(scenario, rank, step);
-    if (delay > Seconds{0}) world.clock->sleep(delay);
-  });
-}
-
 BenchTable run_allreduce(const PreparedAllreduceRun& run,
                          const std::function<void(const BenchRow&)>& on_row) {
-  const Backend& backend = require_backend(run.scenario.backend);
   BenchTable table;
   table.program = run.program;
   table.ranks = static_cast<int>(run.scenario.ranks);
-  const auto keep = [&](const BenchRow& row) {
-    table.rows.push_back(row);
-    if (on_row) on_row(row);
-  };
-  RunOutcome outcome;
-  if (backend.run_all != nullptr) {
-    SimulationRequest request;
-    request.body = [&](const RankWorld& world, RankReport& report) {
-      bench_on_rank(run.bench, run.scenario, world, report, keep);
-    };
-    outcome = backend.run_all(run.scenario, request);
-  } else {
-    const ScratchDirectory directory("gradsync-bench");
-    const std::filesystem::path bench = directory.path() / "bench.json";
-    write_file(bench, to_json(run.bench).dump());
-    outcome = run_rank_processes(run.scenario, directory.path(),
-                                 [&](const std::string& line) {
-                                   keep(bench_row_from_json(nlohmann::ordered_json::parse(line)));
-                                 },
-                                 {"bench-worker", "--bench", bench});
-  }
+  const RunOutcome outcome =
+      require_backend(run.scenario.backend)
+          .run(run.scenario, allreduce_body(run.bench), [&](const nlohmann::ordered_json& event) {
+            table.rows.push_back(row_of_event(event));
+            if (on_row) on_row(table.rows.back());
+          });
   require_finished(outcome.reports);
   return table;
 }

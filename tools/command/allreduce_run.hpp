@@ -36,12 +36,8 @@ struct PreparedAllreduceRun {
 /// that a benchmark cannot have.
 PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options);
 
-/// What one rank does in it, on any backend. `on_row` is called on rank 0.
-void bench_on_rank(const AllreduceBench& bench, const Scenario& scenario, const RankWorld& world,
-                   RankReport& report, const std::function<void(const BenchRow&)>& on_row);
-
-/// Measures on the scenario's backend: processes as `gradsync run` starts them, or simulated ranks
-/// in this one. `on_row` gets each size as it is done. Throws Error when a rank failed.
+/// Measures on the scenario's backend. `on_row` gets each size as it is done. Throws Error when a
+/// rank failed.
 BenchTable run_allreduce(const PreparedAllreduceRun& run,
                          const std::function<void(const BenchRow&)>& on_row);
 

@@ -4,17 +4,18 @@
 
 #include "gradsync/core/error.hpp"
 #include "tools/command/backends.hpp"
+#include "tools/command/rank_processes.hpp"
+#include "tools/command/scratch_directory.hpp"
 
 namespace gradsync {
-namespace {
 
-std::string names() {
-  std::string text;
-  for (const Backend& backend : backends()) text += (text.empty() ? "" : ", ") + backend.name;
-  return text;
+RunOutcome Backend::run(const Scenario& scenario, const RankBody& body, const RunObserver& observer,
+                        const std::string& directory) const {
+  if (descriptor.is_simulated) return simulate(scenario, body, observer);
+  if (!directory.empty()) return run_rank_processes(scenario, body, observer, directory);
+  const ScratchDirectory scratch("gradsync-run");
+  return run_rank_processes(scenario, body, observer, scratch.path());
 }
-
-}  // namespace
 
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> list = {gloo_backend(), nccl_backend(), sim_backend()};
@@ -22,13 +23,10 @@ const std::vector<Backend>& backends() {
 }
 
 const Backend& find_backend(const std::string& name) {
-  const auto found = std::find_if(backends().begin(), backends().end(),
-                                  [&](const Backend& backend) { return backend.name == name; });
-  if (found == backends().end()) {
-    throw Error(ErrorCode::kBackendUnavailable,
-                "there is no backend \"" + name + "\"; there are " + names());
-  }
-  return *found;
+  const BackendDescriptor& descriptor = backend_descriptor(name);
+  return *std::find_if(backends().begin(), backends().end(), [&](const Backend& backend) {
+    return backend.descriptor.name == descriptor.name;
+  });
 }
 
 const Backend& require_backend(const std::string& name) {

@@ -1,69 +1,55 @@
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "gradsync/backends/store/rank_environment.hpp"
-#include "gradsync/testbed/rank/rank_main.hpp"
-#include "gradsync/testbed/record/rank_report.hpp"
+#include "gradsync/backends/rank/rank_process.hpp"
+#include "gradsync/testbed/rank/rank_body.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
+#include "gradsync/testbed/scenario/backend_descriptor.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
 
-/// What a rank does with its process group where it does not train a scenario (a benchmark). It
-/// sets the report's state to kFinished and shuts the group down, as run_rank does.
-using RankBody = std::function<void(const RankWorld&, RankReport&)>;
-
-/// One rank of a real backend in a process of its own.
-struct RankRequest {
-  RankEnvironment environment;
-  /// Where the rank leaves ranks/rank-N.json for the parent that started it; empty: nowhere.
-  std::string directory;
-  /// Bring the reports of all ranks to rank 0: nobody else collects them.
-  bool gather_reports = false;
-  std::function<void(const StepRecord&)> on_step;
-  RankBody body;  ///< empty: run_rank
-};
-struct RankResult {
-  RankReport report;
-  std::vector<RankReport> all_reports;  ///< rank 0 with `gather_reports`; else empty
-  int exit_status = 0;
-};
-
-/// All ranks of a simulated backend in this process.
-struct SimulationRequest {
-  std::function<void(const StepRecord&)> on_step;  ///< watches rank 0; may be empty
-  RankBody body;                                   ///< empty: run_rank
-};
-
-/// One world in which a scenario can run. This is all that the command knows of it.
+/// What runs ranks, real or simulated, and all that the command knows of it.
 struct Backend {
-  std::string name;     ///< as in the scenario
-  std::string summary;  ///< one line for `gradsync backends`
+  BackendDescriptor descriptor;
   std::string why_not;  ///< why this build does not have it; empty where it does
-
-  /// Real backends: runs one rank, in this process. Null where all ranks share a process.
-  RankResult (*run_rank)(const Scenario& scenario, const RankRequest& request) = nullptr;
-  /// Simulated ones: runs all ranks, in this process.
-  RunOutcome (*run_all)(const Scenario& scenario, const SimulationRequest& request) = nullptr;
 
   /// What this machine lacks for a backend that is built in, as a sentence; empty: nothing. Null:
   /// nothing can be lacking. Only asked of a backend that is wanted or listed: looking for GPUs
   /// takes a moment.
   std::string (*what_is_missing_here)() = nullptr;
 
-  bool available() const noexcept { return why_not.empty(); }
+  /// Of a simulated backend: all ranks, in this process.
+  RunOutcome (*simulate)(const Scenario& scenario, const RankBody& body,
+                         const RunObserver& observer) = nullptr;
+  /// Of a real one: the rank that this process is, as a launcher's environment says.
+  RankProcessResult (*run_rank)(const Scenario& scenario, const RankEnvironment& environment,
+                                const RankProcessOptions& options) = nullptr;
+
+  /// Runs `body` on all ranks of the scenario and waits for them: in this process where they are
+  /// simulated, else each in one of its own, which is this program again (`gradsync worker`, which
+  /// knows the bodies of rank_bodies.hpp). `observer` is told of rank 0's progress; it may be
+  /// empty.
+  ///
+  /// The ranks' processes leave their reports in `directory`, which must be prepared
+  /// (prepare_run_directory), or in a temporary one where it is empty.
+  ///
+  /// What a rank did, its error too, is in the outcome. What concerns the run as a whole is thrown:
+  /// ConfigError for a scenario that does not fit, Error(kUsage) for a folder that cannot be
+  /// written.
+  RunOutcome run(const Scenario& scenario, const RankBody& body, const RunObserver& observer = {},
+                 const std::string& directory = {}) const;
+
+  bool is_built_in() const noexcept { return why_not.empty(); }
   /// Why it cannot be used here and now; empty where it can.
   std::string why_not_here() const {
-    return available() && what_is_missing_here != nullptr ? what_is_missing_here() : why_not;
+    return is_built_in() && what_is_missing_here != nullptr ? what_is_missing_here() : why_not;
   }
 };
 
-/// Every backend that gradsync knows of, built in or not. A backend is added to the list in
-/// backend_registry.cpp and nowhere else.
+/// Those of backend_descriptors(), in that order, built in or not.
 const std::vector<Backend>& backends();
 
 /// Throws Error(kBackendUnavailable) for a name that is not in the list.

@@ -15,8 +15,9 @@ void add_backends_command(CLI::App& app, Invocation& invocation) {
     invocation.action = [] {
       for (const Backend& backend : backends()) {
         const std::string why_not = backend.why_not_here();
-        std::cout << fmt::format("{:<6}{:<5}{}\n", backend.name, why_not.empty() ? "yes" : "no",
-                                 why_not.empty() ? backend.summary : why_not);
+        std::cout << fmt::format("{:<6}{:<5}{}\n", backend.descriptor.name,
+                                 why_not.empty() ? "yes" : "no",
+                                 why_not.empty() ? backend.descriptor.summary : why_not);
       }
       return 0;
     };

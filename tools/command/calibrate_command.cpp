@@ -10,12 +10,9 @@
 #include "gradsync/predict/ring_cluster.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/record/statistics.hpp"
-#include "gradsync/testbed/result/run_directory.hpp"
 #include "tools/command/allreduce_run.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/invocation.hpp"
-#include "tools/command/rank_processes.hpp"
-#include "tools/command/scratch_directory.hpp"
 
 namespace gradsync {
 namespace {
@@ -52,12 +49,11 @@ FlopsPerSecond measure_compute_rate(const Scenario& bench) {
                                            {"ranks", bench.ranks},
                                            {"data", {{"samples", bench.ranks * 32 * 8}}}};
   Scenario scenario = parse_scenario(document.dump(), "calibrate", ".");
-  const ScratchDirectory directory("gradsync-calibrate");
-  prepare_run_directory(directory.path());
-  const RunOutcome real = run_rank_processes(scenario, directory.path(), {});
+  const RankBody body = training_body(scenario);
+  const RunOutcome real = require_backend(scenario.backend).run(scenario, body);
   const double real_seconds = median_compute_seconds(real.reports);
   scenario.backend = "sim";
-  const RunOutcome simulated = require_backend("sim").run_all(scenario, {});
+  const RunOutcome simulated = require_backend("sim").run(scenario, body);
   return {scenario.cluster.compute_rate.value * median_compute_seconds(simulated.reports) /
           real_seconds};
 }
@@ -68,7 +64,7 @@ int calibrate(const CalibrateOptions& options) {
   run.bench.max_bytes = parse_bench_size(options.max_bytes);
   const PreparedAllreduceRun prepared = prepare_allreduce_run(run);
   const Scenario& scenario = prepared.scenario;
-  if (require_backend(scenario.backend).run_rank == nullptr) {
+  if (require_backend(scenario.backend).descriptor.is_simulated) {
     throw Error(ErrorCode::kUsage,
                 "calibrate measures a real backend; \"" + scenario.backend + "\" is simulated");
   }
@@ -81,7 +77,7 @@ int calibrate(const CalibrateOptions& options) {
       fit_ring_cluster(table, options.gpus_per_node > 0 ? options.gpus_per_node : ranks,
                        fmt::format("{} on {} ranks here", scenario.backend, ranks));
   std::cout << describe(ring, ranks);
-  if (!options.only_network && require_backend("sim").available()) {
+  if (!options.only_network && find_backend("sim").is_built_in()) {
     const FlopsPerSecond rate = measure_compute_rate(scenario);
     ring.cluster["compute_rate"] =
         format_compute_rate({std::stod(fmt::format("{:.4g}", rate.value))});

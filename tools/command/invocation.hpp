@@ -36,7 +36,6 @@ void add_sweep_command(CLI::App& app, Invocation& invocation);
 void add_tune_command(CLI::App& app, Invocation& invocation);
 void add_ablate_command(CLI::App& app, Invocation& invocation);
 void add_worker_command(CLI::App& app, Invocation& invocation);
-void add_bench_worker_command(CLI::App& app, Invocation& invocation);
 void add_point_worker_command(CLI::App& app, Invocation& invocation);
 
 }  // namespace gradsync

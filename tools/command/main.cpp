@@ -83,7 +83,6 @@ int run_command(std::vector<std::string> arguments) {
   add_backends_command(app, invocation);
   add_schema_command(app, invocation);
   add_worker_command(app, invocation);
-  add_bench_worker_command(app, invocation);
   add_point_worker_command(app, invocation);
 
   if (const auto status = read_command_line(app, std::move(arguments), invocation)) return *status;

@@ -5,7 +5,6 @@
 #include "gradsync/backends/nccl/runtime/nccl_library.hpp"
 #include "gradsync/backends/rank/nccl_rank.hpp"
 #include "gradsync/core/error.hpp"
-#include "tools/command/rank_request.hpp"
 #endif
 
 namespace gradsync {
@@ -26,11 +25,11 @@ std::string what_is_missing_here() {
   return "";
 }
 
-RankResult run_rank_on_nccl(const Scenario& scenario, const RankRequest& request) {
+RankProcessResult run_rank_on_nccl(const Scenario& scenario, const RankEnvironment& environment,
+                                   const RankProcessOptions& options) {
   const auto cuda = make_cuda_runtime();
   const auto nccl = open_nccl();
-  return rank_result(run_nccl_rank(scenario, request.environment, process_options(request),
-                                   {*cuda, *nccl, open_cublas}));
+  return run_nccl_rank(scenario, environment, options, {*cuda, *nccl, open_cublas});
 }
 #endif
 
@@ -38,8 +37,7 @@ RankResult run_rank_on_nccl(const Scenario& scenario, const RankRequest& request
 
 Backend nccl_backend() {
   Backend backend;
-  backend.name = "nccl";
-  backend.summary = "real training on GPUs: one process per GPU, NCCL";
+  backend.descriptor = backend_descriptor("nccl");
 #ifdef GRADSYNC_HAVE_NCCL
   backend.run_rank = run_rank_on_nccl;
   backend.what_is_missing_here = what_is_missing_here;

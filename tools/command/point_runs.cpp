@@ -12,7 +12,7 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/predict/sweep.hpp"
 #include "gradsync/testbed/record/files.hpp"
-#include "tools/command/backend_registry.hpp"
+#include "gradsync/testbed/scenario/backend_descriptor.hpp"
 
 namespace gradsync {
 namespace {
@@ -28,13 +28,17 @@ std::string key_of(const std::string& program, const Scenario& scenario) {
   return content_key(texts);
 }
 
+bool is_simulated(const Scenario& scenario) {
+  return backend_descriptor(scenario.backend).is_simulated;
+}
+
 /// The result that an earlier run left, if it can be used.
 bool reuse(const fs::path& file, const Scenario& scenario, PointRun& run) {
   if (!fs::exists(file)) return false;
   const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
   if (json.is_discarded()) return false;
   run.result = point_result_from_json(json);
-  run.reused = run.result.outcome == "completed" || scenario.backend == "sim";
+  run.reused = run.result.outcome == "completed" || is_simulated(scenario);
   return run.reused;
 }
 
@@ -125,7 +129,7 @@ std::vector<PointRun> run_points(const std::vector<Scenario>& scenarios, const f
 }
 
 int default_jobs(const Scenario& scenario) {
-  if (require_backend(scenario.backend).run_all == nullptr) return 1;
+  if (!is_simulated(scenario)) return 1;
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 

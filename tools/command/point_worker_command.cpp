@@ -4,11 +4,9 @@
 
 #include "gradsync/predict/point_result.hpp"
 #include "gradsync/testbed/record/files.hpp"
-#include "gradsync/testbed/result/run_directory.hpp"
+#include "gradsync/testbed/result/run_result.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/invocation.hpp"
-#include "tools/command/rank_processes.hpp"
-#include "tools/command/scratch_directory.hpp"
 
 namespace gradsync {
 namespace {
@@ -18,18 +16,11 @@ struct PointWorkerOptions {
   std::string result;
 };
 
-RunOutcome run_quietly(const Scenario& scenario) {
-  const Backend& backend = require_backend(scenario.backend);
-  if (backend.run_all != nullptr) return backend.run_all(scenario, {});
-  const ScratchDirectory directory("gradsync-point");
-  prepare_run_directory(directory.path());
-  return run_rank_processes(scenario, directory.path(), {});
-}
-
 /// One run of a sweep: leaves a few numbers in a file, whatever the outcome.
 int run_point(const PointWorkerOptions& options) {
   const Scenario scenario = load_scenario(options.scenario);
-  const RunOutcome outcome = run_quietly(scenario);
+  const RunOutcome outcome =
+      require_backend(scenario.backend).run(scenario, training_body(scenario));
   const RunResult result = make_result(scenario, outcome);
   write_file(options.result, to_json(summarize(scenario, outcome, result)).dump(2) + "\n");
   return result.exit_status();

@@ -22,24 +22,29 @@ namespace fs = std::filesystem;
 /// down what they know.
 constexpr Seconds kFailureGrace{1};
 
-LaunchOptions launch_options(const Scenario& scenario, const fs::path& directory,
-                             const std::function<void(const std::string& line)>& on_progress,
-                             const std::vector<std::string>& worker) {
+/// What a rank wrote on its standard output, where that is an event.
+bool tell(const RunObserver& observer, const std::string& line) {
+  if (!observer) return false;
+  const auto event = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!event.is_object()) return false;  // a library of the rank's has printed something
+  observer(event);
+  return true;
+}
+
+LaunchOptions launch_options(const Scenario& scenario, const RankBody& body,
+                             const RunObserver& observer, const fs::path& directory) {
   LaunchOptions options;
   options.nproc_per_node = static_cast<int>(scenario.ranks);
   options.standalone = true;
   options.failure_grace = kFailureGrace;
   options.program = fs::read_symlink("/proc/self/exe");
-  options.args = worker;
-  options.args.insert(options.args.end(),
-                      {"--scenario", directory / "scenario.json", "--directory", directory});
-  if (on_progress) options.args.emplace_back("--progress");
-  options.on_line = [on_progress](int rank, bool is_stderr, const std::string& line) {
-    if (!is_stderr && rank == 0 && on_progress) {
-      on_progress(line);
-    } else {
-      std::cerr << fmt::format("[{}]: {}\n", rank, line);
-    }
+  options.args = {"worker",      "--scenario",  directory / "scenario.json",
+                  "--directory", directory,     "--body",
+                  body.name,     "--arguments", body.arguments.dump()};
+  if (observer) options.args.emplace_back("--progress");
+  options.on_line = [&observer](int rank, bool is_stderr, const std::string& line) {
+    if (!is_stderr && rank == 0 && tell(observer, line)) return;
+    std::cerr << fmt::format("[{}]: {}\n", rank, line);
   };
   return options;
 }
@@ -62,14 +67,13 @@ void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
 
 }  // namespace
 
-RunOutcome run_rank_processes(const Scenario& scenario, const std::string& directory,
-                              const std::function<void(const std::string& line)>& on_progress,
-                              const std::vector<std::string>& worker) {
+RunOutcome run_rank_processes(const Scenario& scenario, const RankBody& body,
+                              const RunObserver& observer, const std::string& directory) {
   // The ranks read the scenario as it was resolved here, and leave their reports beside it.
   std::ofstream(fs::path(directory) / "scenario.json") << to_json(scenario).dump(2) << '\n';
 
   const auto start = std::chrono::steady_clock::now();
-  const LaunchResult launched = launch(launch_options(scenario, directory, on_progress, worker));
+  const LaunchResult launched = launch(launch_options(scenario, body, observer, directory));
 
   RunOutcome outcome;
   outcome.wall = std::chrono::steady_clock::now() - start;

@@ -70,7 +70,7 @@ int run(const RunOptions& options) {
   try {
     const Scenario scenario = load_scenario(options.file, options.scenario);
     const Backend& backend = require_backend(scenario.backend);
-    if (backend.run_rank != nullptr) {  // a simulation is one process, whoever started it
+    if (!backend.descriptor.is_simulated) {  // a simulation is one process, whoever started it
       if (const auto environment = resolve_rank_environment({})) {
         return join_as_one_rank(options, *environment);
       }

@@ -7,28 +7,32 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "gradsync/testbed/record/step_json.hpp"
 #include "gradsync/testbed/result/run_directory.hpp"
-#include "tools/command/rank_processes.hpp"
 #include "tools/command/run_printer.hpp"
 
 namespace gradsync {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// An observer of training.
+RunObserver print_steps(std::ostream& stream) {
+  return [printer = StepPrinter(stream)](const nlohmann::ordered_json& event) mutable {
+    printer(step_from_json(event, "a step"));
+  };
+}
+
+}  // namespace
+
 FinishedRun run_scenario(const Scenario& scenario, const std::string& directory, bool progress) {
-  const Backend& backend = require_backend(scenario.backend);
   FinishedRun run;
-  if (backend.run_all != nullptr) {
-    StepPrinter printer(std::cout);
-    SimulationRequest request;
-    if (progress) request.on_step = std::ref(printer);
-    run.outcome = backend.run_all(scenario, request);
-  } else {
-    std::function<void(const std::string&)> on_progress;
-    if (progress) on_progress = [](const std::string& line) { std::cout << line << std::endl; };
-    run.outcome = run_rank_processes(scenario, directory, on_progress);
-  }
+  run.outcome = require_backend(scenario.backend)
+                    .run(scenario, training_body(scenario),
+                         progress ? print_steps(std::cout) : RunObserver(), directory);
   run.result = make_result(scenario, run.outcome);
   write_run_directory(directory, scenario, run.outcome, run.result);
   return run;
@@ -36,16 +40,16 @@ FinishedRun run_scenario(const Scenario& scenario, const std::string& directory,
 
 JoinedRun join_run(const Scenario& scenario, const RankEnvironment& environment,
                    const std::string& directory, bool progress) {
-  StepPrinter printer(std::cout);
-  RankRequest request;
-  request.environment = environment;
-  request.gather_reports = true;
-  if (progress && environment.rank == 0) request.on_step = std::ref(printer);
+  RankProcessOptions options;
+  options.body = training_body(scenario);
+  options.gather_reports = true;
+  if (progress) options.observer = print_steps(std::cout);
 
   const auto start = std::chrono::steady_clock::now();
-  RankResult rank = require_backend(scenario.backend).run_rank(scenario, request);
+  RankProcessResult rank =
+      require_backend(scenario.backend).run_rank(scenario, environment, options);
   JoinedRun joined;
-  joined.exit_status = rank.exit_status;
+  joined.exit_status = rank.exit_status();
   if (!rank.report.error.empty()) std::cerr << rank.report.error << std::endl;
   if (environment.rank != 0) return joined;
 

@@ -19,7 +19,7 @@ namespace {
 /// A progress line on standard error, where that is a terminal, as long as this lives.
 class Progress {
  public:
-  explicit Progress(const std::function<void(const StepRecord&)>& on_step) : on_step_(on_step) {
+  explicit Progress(const RunObserver& observer) : observer_(observer) {
     if (::isatty(STDERR_FILENO) != 1) return;
     line_ = std::make_shared<ProgressLine>(
         std::cerr, [] { return Seconds(std::chrono::steady_clock::now().time_since_epoch()); });
@@ -34,25 +34,25 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void step(const StepRecord& record) {
-    if (line_) {
+  /// What hears of the run in the observer's place; empty where there is nobody to tell.
+  RunObserver observer() {
+    if (!line_) return observer_;
+    return [this](const nlohmann::ordered_json& event) {
       line_->step();
-      line_->clear();  // what is printed of the step must not be written behind it
-    }
-    if (on_step_) on_step_(record);
+      line_->clear();  // what is printed of the event must not be written behind it
+      if (observer_) observer_(event);
+    };
   }
 
  private:
-  const std::function<void(const StepRecord&)>& on_step_;
+  const RunObserver& observer_;
   std::shared_ptr<ProgressLine> line_;
 };
 
-RunOutcome run_all_simulated(const Scenario& scenario, const SimulationRequest& request) {
-  Progress progress(request.on_step);
-  if (!request.body) {
-    return run_simulated(scenario, [&](const StepRecord& record) { progress.step(record); });
-  }
-  return run_simulated(scenario, request.body);
+RunOutcome simulate_with_progress(const Scenario& scenario, const RankBody& body,
+                                  const RunObserver& observer) {
+  Progress progress(observer);
+  return run_simulated(scenario, body, progress.observer());
 }
 #endif
 
@@ -60,10 +60,9 @@ RunOutcome run_all_simulated(const Scenario& scenario, const SimulationRequest& 
 
 Backend sim_backend() {
   Backend backend;
-  backend.name = "sim";
-  backend.summary = "the same engine on simulated ranks and links (SimGrid), in one process";
+  backend.descriptor = backend_descriptor("sim");
 #ifdef GRADSYNC_HAVE_SIMGRID
-  backend.run_all = run_all_simulated;
+  backend.simulate = simulate_with_progress;
 #else
   backend.why_not = GRADSYNC_SIMGRID_WHY_NOT;
 #endif

@@ -46,7 +46,8 @@ void simulate_allreduce_rows(AccuracyTable& table, const Json& cluster) {
 void simulate_training_rows(AccuracyTable& table, const Json& cluster) {
   for (AccuracyRow& row : table.rows) {
     const Scenario scenario = scenario_of(table, cluster, row.ranks, row.set);
-    const RunOutcome outcome = require_backend(scenario.backend).run_all(scenario, {});
+    const RunOutcome outcome =
+        require_backend(scenario.backend).run(scenario, training_body(scenario));
     const PointResult point = summarize(scenario, outcome, make_result(scenario, outcome));
     if (point.outcome != "completed") {
       throw Error(ErrorCode::kInternal, fmt::format("{}: {} ended as {}: {}", table.file.string(),

@@ -6,25 +6,24 @@
 #include "tests/fake_cuda/fake_cuda.hpp"
 #include "tests/fake_cuda/process_nccl.hpp"
 #include "tools/command/backends.hpp"
-#include "tools/command/rank_request.hpp"
 
 namespace gradsync {
 namespace {
 
-RankResult run_rank_on_stand_in(const Scenario& scenario, const RankRequest& request) {
-  test::FakeCuda cuda(request.environment.local_rank, request.environment.local_world_size);
-  test::ProcessNccl nccl(request.environment);
-  return rank_result(
-      run_nccl_rank(scenario, request.environment, process_options(request),
-                    {cuda, nccl, [] { return std::make_unique<test::FakeCublas>(); }}));
+RankProcessResult run_rank_on_stand_in(const Scenario& scenario, const RankEnvironment& environment,
+                                       const RankProcessOptions& options) {
+  test::FakeCuda cuda(environment.local_rank, environment.local_world_size);
+  test::ProcessNccl nccl(environment);
+  return run_nccl_rank(scenario, environment, options,
+                       {cuda, nccl, [] { return std::make_unique<test::FakeCublas>(); }});
 }
 
 }  // namespace
 
 Backend nccl_backend() {
   Backend backend;
-  backend.name = "nccl";
-  backend.summary = "a stand-in of the tests, without a GPU";
+  backend.descriptor = backend_descriptor("nccl");
+  backend.descriptor.summary = "a stand-in of the tests, without a GPU";
   backend.run_rank = run_rank_on_stand_in;
   return backend;
 }
