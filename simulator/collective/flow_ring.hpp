@@ -1,7 +1,7 @@
 #pragma once
 
+#include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/simulator/collective/collective.hpp"
-#include "gradsync/simulator/plan/ring_plan.hpp"
 
 namespace gradsync {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/simulator/collective/collective.hpp"
-#include "gradsync/simulator/plan/ring_plan.hpp"
 
 namespace gradsync {
 

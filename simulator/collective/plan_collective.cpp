@@ -5,8 +5,8 @@
 #include <map>
 
 #include "gradsync/comm/reduce_functions.hpp"
+#include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/simulator/plan/edge_times.hpp"
-#include "gradsync/simulator/plan/ring_plan.hpp"
 
 namespace gradsync {
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <numeric>
 
-#include "gradsync/simulator/plan/ring_plan.hpp"
+#include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/simulator/platform/cube_mesh.hpp"
 
 namespace gradsync {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/core/float16.hpp"
-#include "gradsync/simulator/plan/ring_plan.hpp"
 #include "tests/sim/sim_support.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded.hpp"

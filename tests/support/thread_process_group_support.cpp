@@ -4,6 +4,7 @@
 
 #include "gradsync/comm/comm_error.hpp"
 #include "gradsync/comm/reduce_functions.hpp"
+#include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/comm/signature.hpp"
 #include "gradsync/tensor/clip_coefficient.hpp"
 #include "tests/support/thread_process_group.hpp"
@@ -11,36 +12,15 @@
 namespace gradsync::test {
 namespace {
 
-/// The sum in the order of Gloo's ring: see facebookincubator/gloo, gloo/allreduce.cc. The tensor
-/// is cut into a chunk a rank; chunk c starts at rank c-1 and every rank downwards adds its own
-/// part.
+/// As Gloo's ring sums.
 void ring_reduce(const std::vector<Tensor>& tensors, ReduceOp op) {
   const Tensor& first = tensors.front();
   if (first.is_meta() || first.numel() == 0) return;
-  const std::size_t world = tensors.size();
+  std::vector<std::byte*> data;
+  for (const Tensor& tensor : tensors) data.push_back(tensor.data());
   const std::size_t element = element_size(first.dtype());
-  const auto bytes = static_cast<std::size_t>(first.nbytes());
-
-  constexpr std::size_t kMaxSegment = 1024 * 1024;
-  const auto ceil_divide = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };
-  std::size_t segments = std::max(ceil_divide(bytes, kMaxSegment), 2 * world);
-  segments = ceil_divide(segments, world) * world;
-  const std::size_t segment_bytes = ceil_divide(ceil_divide(bytes, segments), element) * element;
-  const std::size_t chunk_bytes = segments / world * segment_bytes;
-
-  const ReduceFunction reduce = reduce_function(op, first.dtype());
-  std::vector<std::byte> result(bytes);
-  for (std::size_t chunk = 0; chunk < world; ++chunk) {
-    const std::size_t begin = std::min(chunk * chunk_bytes, bytes);
-    const std::size_t size = std::min(chunk_bytes, bytes - begin);
-    std::byte* sum = result.data() + begin;
-    std::memcpy(sum, tensors[(chunk + world - 1) % world].data() + begin, size);
-    for (std::size_t hop = 2; hop <= world; ++hop) {
-      const std::size_t rank = (chunk + 2 * world - hop) % world;
-      reduce(sum, tensors[rank].data() + begin, sum, size / element);
-    }
-  }
-  for (const Tensor& tensor : tensors) std::memcpy(tensor.data(), result.data(), bytes);
+  reduce_in_ring_order(RingPlan(first.nbytes(), element, static_cast<int>(tensors.size())), data,
+                       reduce_function(op, first.dtype()), element);
 }
 
 }  // namespace

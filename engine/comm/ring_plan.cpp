@@ -1,4 +1,4 @@
-#include "gradsync/simulator/plan/ring_plan.hpp"
+#include "gradsync/comm/ring_plan.hpp"
 
 #include <algorithm>
 #include <cstring>
