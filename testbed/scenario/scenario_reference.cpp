@@ -34,17 +34,18 @@ trained on Gloo by two ranks. `gradsync run` writes the scenario with every defa
 ```
 
 - **Names** are PyTorch's wherever PyTorch has the option.
-- **Units** are written: `"5us"`, `"25GBps"`, `"50Gf"`. A number without its unit is refused.
-  Durations: ns, us, ms, s, min, h. Bandwidths: Bps and bps (bytes, bits) and compute rates: f
-  (floating-point operations a second), with k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (1024).
+- **Units** are part of a value: `"5us"`, `"25GBps"`, `"50Gf"`. A number without its unit is refused.
+  Durations use ns, us, ms, s, min, h. Bandwidths use Bps and bps (bytes and bits per second), and
+  compute rates f (floating-point operations per second), with k, M, G, T (powers of 1000) or Ki, Mi,
+  Gi, Ti (powers of 1024).
 - **Paths** are relative to the scenario file.
 - **Comments** are keys that start with `//`; `$schema` is for editors.
-- **Mistakes** are errors with the place, what was expected and what was found; a key that is not
-  known is one.
-- **Overrides**: `--set train.batch_size=16` sets a key by its path with dots. The value is JSON, or
-  text where it is no JSON.
+- **Mistakes**, unknown keys among them, are errors that name the place, what was expected and what
+  was found.
+- **Overrides**: `--set train.batch_size=16` sets a key by its path with dots. The value is read as
+  JSON, or as text if it is not valid JSON.
 
-The same as a JSON Schema for editors: `scenarios/schema/scenario.schema.json`.
+`scenarios/schema/scenario.schema.json` is the same as a JSON Schema, for editors.
 )";
 
 std::string cell(const std::string& text) {

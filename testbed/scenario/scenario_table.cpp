@@ -11,7 +11,7 @@ namespace {
 Section make_root() {
   return {
       .name = "",
-      .description = "A training job and the world in which it runs.",
+      .description = "A training job, and the machines that it runs on.",
       .fields =
           {
               field("name", SCENARIO_MEMBER(name), any(),
@@ -20,8 +20,8 @@ Section make_root() {
               field("description", SCENARIO_MEMBER(description), any(),
                     "What the scenario shows, in a sentence or two."),
               field("backend", SCENARIO_MEMBER(backend), one_of(backend_names()),
-                    "What moves the bytes: `gloo` runs a process for each rank on CPUs, `nccl` a "
-                    "process for each GPU, `sim` predicts the run in simulated time."),
+                    "What runs the job: `gloo` starts one process per rank on CPUs, `nccl` one "
+                    "process per GPU, and `sim` predicts the run in simulated time."),
               field("ranks", SCENARIO_MEMBER(ranks), at_least(1),
                     "Number of ranks: the world size.",
                     {.examples = {2, 8, 1024},
@@ -29,16 +29,15 @@ Section make_root() {
               field("seed", SCENARIO_MEMBER(seed), any(),
                     "Seed of the initial weights; the same on every rank."),
               field("timeout", SCENARIO_MEMBER(timeout), above(0),
-                    "Longest wait for a collective and for the ranks to come together. In `sim` "
-                    "it is not needed to end a hang: nothing can move any more, and that is seen "
-                    "at once.",
+                    "Longest wait for a collective, and for the rendezvous. In `sim` a hang ends "
+                    "before the timeout, as soon as no rank can proceed.",
                     {.examples = {"5s", "30s", "10min"}}),
               field("detail", SCENARIO_MEMBER(detail), any(),
-                    "Compare what each collective is for (step, epoch, bucket, purpose) before "
-                    "bytes move. false: only what must fit for them to move (operation, elements, "
-                    "type, root), as PyTorch does without TORCH_DISTRIBUTED_DEBUG=DETAIL; ranks "
-                    "that are out of step then exchange data. On `nccl` the ranks compare through "
-                    "the store, beside the collectives; with false they compare nothing there."),
+                    "Compare the purpose of each collective (step, epoch, bucket, label) on all "
+                    "ranks before bytes move. false: compare only operation, elements, type and "
+                    "root, as PyTorch does without TORCH_DISTRIBUTED_DEBUG=DETAIL; ranks that are "
+                    "out of step then exchange data. On `nccl` the ranks compare through the "
+                    "store, while the collectives run; with false they compare nothing."),
           },
       .sections = {model_section(), data_section(), sampler_section(), optimizer_section(),
                    train_section(), ddp_section(), cluster_section(), communication_section(),

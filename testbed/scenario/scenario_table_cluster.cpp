@@ -73,17 +73,17 @@ Section link(std::string name, std::string description, Bandwidth bandwidth, Lat
              std::vector<Json> bandwidths, std::vector<Json> latencies) {
   return {.name = std::move(name),
           .description = std::move(description),
-          .fields = {field("bandwidth", bandwidth, above(0), "In each direction.",
+          .fields = {field("bandwidth", bandwidth, above(0), "Bandwidth in each direction.",
                            {.examples = std::move(bandwidths)}),
-                     field("latency", latency, at_least(0), "Of a message on this link.",
+                     field("latency", latency, at_least(0), "Latency of a message on this link.",
                            {.examples = std::move(latencies)})}};
 }
 
 /// An optional path: null where there is none.
 Field platform_file() {
   Field row = field("platform_file", SCENARIO_MEMBER(cluster.platform_file), existing_file(),
-                    "A SimGrid platform (XML) in place of nodes, links and topology; its hosts in "
-                    "the order of the file are the ranks.");
+                    "A SimGrid platform (XML) that replaces nodes, links and topology; its hosts, "
+                    "in the order of the file, are the ranks.");
   row.write = [](const Scenario& scenario) {
     const std::string& file = scenario.cluster.platform_file;
     return file.empty() ? Json(nullptr) : Json(file);
@@ -94,23 +94,25 @@ Field platform_file() {
 Section software_section() {
   return {
       .name = "software",
-      .description = "What the software of a rank adds to the wires. Calibration fits these.",
+      .description =
+          "Overhead of the software of a rank, in addition to the links. Calibration fits these "
+          "values.",
       .fields =
           {
               field("per_operation", SCENARIO_MEMBER(cluster.software.per_operation), at_least(0),
-                    "Added to each collective: launch and synchronization.",
+                    "Overhead of each collective: launch and synchronization.",
                     {.examples = {"17us"}}),
               field("per_message", SCENARIO_MEMBER(cluster.software.per_message), at_least(0),
-                    "Added to each message.", {.examples = {"3us"}}),
+                    "Overhead of each message.", {.examples = {"3us"}}),
               field("host_bandwidth", SCENARIO_MEMBER(cluster.software.host_bandwidth), above(0),
-                    "Bytes that the CPUs of one node send or receive (and reduce) in a second, "
-                    "shared by its ranks in both directions; null: without limit. A message counts "
-                    "once in each node that it touches.",
+                    "Bytes per second that the CPUs of one node send, receive and reduce, shared "
+                    "by its ranks and by both directions; null: no limit. A message counts once in "
+                    "each node that it touches.",
                     {.examples = {"1.2GBps"}}),
               field("hop_latency_scale", SCENARIO_MEMBER(cluster.software.hop_latency_scale),
                     at_least(0),
-                    "Multiplies the latencies of a hop in NCCL's own tables, which choose well and "
-                    "predict short."),
+                    "Multiplies the hop latencies in NCCL's own tables. These were made for "
+                    "choosing an algorithm, and are too short for predicting its time."),
           },
   };
 }
@@ -147,27 +149,27 @@ std::vector<Field> cluster_fields() {
             "to the node's GPUs in order.",
             {.other_names = {"nics", "rails"}}),
       field("compute_rate", SCENARIO_MEMBER(cluster.compute_rate), above(0),
-            "Floating-point operations a second of one GPU, for models that are computed (a "
-            "replayed one has its times in its profile).",
+            "Floating-point operations per second of one GPU, for models that are computed (a "
+            "replayed model has its times in its profile).",
             {.examples = {"50Gf", "15Tf"}, .other_names = {"flops"}}),
       field("library", SCENARIO_MEMBER(cluster.library), any(),
-            "Whose algorithms and costs are simulated. `nccl` chooses algorithm and protocol by "
-            "NCCL's own cost model."),
+            "The library whose algorithms and costs are simulated. With `nccl`, NCCL's own cost "
+            "model chooses algorithm and protocol."),
       field("generation", SCENARIO_MEMBER(cluster.generation), any(),
-            "Of the GPUs; NCCL's constants go by it."),
+            "Generation of the GPUs; NCCL's constants depend on it."),
       field("cpu_vendor", SCENARIO_MEMBER(cluster.cpu_vendor), any(),
-            "Of the hosts; NCCL's constants go by it."),
+            "Vendor of the hosts' CPUs; NCCL's constants depend on it."),
       field("gpu_direct", SCENARIO_MEMBER(cluster.gpu_direct), any(),
-            "Adapters read and write GPU memory (GPUDirect RDMA). Without it NCCL has no LL128 "
-            "between nodes."),
+            "Adapters read and write GPU memory directly (GPUDirect RDMA). Without it NCCL does "
+            "not use LL128 between nodes."),
       field("node_topology", SCENARIO_MEMBER(cluster.node_topology), any(),
-            "Inside a node: `switch`, each GPU with a cable of its own to a switch that is never "
-            "the bottleneck (NVSwitch; the memory of a machine without GPUs), `cube_mesh`, the "
-            "NVLinks of a DGX-1 V100 (8 GPUs, one or two links to each of four others), or "
-            "`pcie_tree`, as described under `pcie_tree`."),
+            "Links inside a node. `switch`: each GPU has its own cable to a switch that is never "
+            "the bottleneck (NVSwitch, or the memory of a machine without GPUs). `cube_mesh`: the "
+            "NVLinks of a DGX-1 V100 (8 GPUs, each with one or two links to four others). "
+            "`pcie_tree`: see `pcie_tree`."),
       field("topology", SCENARIO_MEMBER(cluster.topology), any(),
-            "How the nodes are joined: `star`, one switch that is never the bottleneck, or what "
-            "the object of that name describes: `leaf_spine`, `fat_tree`, `torus`, `dragonfly`."),
+            "How the nodes are joined. `star`: one switch that is never the bottleneck. "
+            "`leaf_spine`, `fat_tree`, `torus`, `dragonfly`: see the object of that name."),
       platform_file(),
   };
 }
@@ -178,16 +180,16 @@ Section cluster_section() {
   return {
       .name = "cluster",
       .description =
-          "The machines that the simulator stands for; real backends do not look at it. Either an "
-          "object with the keys below, or the path of a file that holds one "
-          "(`\"clusters/dgx-a100.json\"`). The defaults are a laptop: ranks that talk over TCP "
-          "inside one machine.",
+          "The machines that are simulated; real backends ignore this section. Either an object "
+          "with the keys below, or the path of a file that holds one "
+          "(`\"clusters/dgx-a100.json\"`). The defaults describe a laptop, whose ranks communicate "
+          "over TCP inside one machine.",
       .fields = cluster_fields(),
       .sections =
           {
               link("intra_node",
-                   "From each GPU to its node's switch (NVLink, PCIe, memory); in a cube mesh each "
-                   "single NVLink.",
+                   "The link from each GPU to the switch of its node (NVLink, PCIe, memory); in a "
+                   "cube mesh, each single NVLink.",
                    SCENARIO_MEMBER(cluster.intra_node.bandwidth),
                    SCENARIO_MEMBER(cluster.intra_node.latency), {"300GBps"}, {"3us"}),
               {.name = "pcie_tree",
@@ -196,26 +198,27 @@ Section cluster_section() {
                .fields = {field("gpus_per_switch", SCENARIO_MEMBER(cluster.pcie_gpus_per_switch),
                                 at_least(1),
                                 "GPUs that share a cable of `intra_node` to their socket.")},
-               .sections = {link("socket", "Between the two sockets (QPI, UPI, Infinity Fabric).",
-                                 SCENARIO_MEMBER(cluster.pcie_socket.bandwidth),
-                                 SCENARIO_MEMBER(cluster.pcie_socket.latency), {"10GBps"},
-                                 {"1us"})}},
+               .sections = {link(
+                   "socket", "The link between the two sockets (QPI, UPI, Infinity Fabric).",
+                   SCENARIO_MEMBER(cluster.pcie_socket.bandwidth),
+                   SCENARIO_MEMBER(cluster.pcie_socket.latency), {"10GBps"}, {"1us"})}},
               link("inter_node",
-                   "From each network adapter to the fabric (InfiniBand, Ethernet), and between "
-                   "the fabric's switches.",
+                   "The link from each network adapter to the fabric (InfiniBand, Ethernet), and "
+                   "each link between switches of the fabric.",
                    SCENARIO_MEMBER(cluster.inter_node.bandwidth),
                    SCENARIO_MEMBER(cluster.inter_node.latency), {"25GBps", "200Gbps"}, {"5us"}),
               {.name = "leaf_spine",
                .description =
                    "The fabric of `\"topology\": \"leaf_spine\"`: leaf switches under a spine that "
-                   "is never the bottleneck, traffic spread evenly over a leaf's cables up.",
+                   "is never the bottleneck. Traffic is spread evenly over the uplinks of a leaf.",
                .fields =
                    {
                        field("nodes_per_leaf", SCENARIO_MEMBER(cluster.leaf_nodes), at_least(1),
                              "Nodes under one leaf switch."),
                        field("oversubscription", SCENARIO_MEMBER(cluster.leaf_oversubscription),
                              above(0),
-                             "Bandwidth of a leaf's nodes by the bandwidth of its cables up.",
+                             "Bandwidth of the nodes of a leaf divided by the bandwidth of its "
+                             "uplinks.",
                              {.examples = {2, 4}}),
                    }},
               {.name = "fat_tree",
@@ -249,14 +252,14 @@ Section communication_section() {
   return {
       .name = "communication",
       .description =
-          "Which way the simulated library takes; real backends have their own choice. A way that "
-          "the library or the cluster does not have is refused.",
+          "The algorithm and protocol that the simulated library uses; a real backend makes its "
+          "own choice. What the library or the cluster does not support is refused.",
       .fields =
           {
               field("algorithm", SCENARIO_MEMBER(communication.algorithm), any(),
-                    "Of all-reduces. `auto`: Gloo's ring, or NCCL's choice. Gloo: `ring`, `bcube`, "
-                    "`halving_doubling`, `hierarchical`; NCCL: `ring`, `tree`, `nvls` (one node), "
-                    "`nvls_tree` (several), `hierarchical`."),
+                    "Algorithm of all-reduces. `auto`: Gloo's ring, or NCCL's choice. Gloo has "
+                    "`ring`, `bcube`, `halving_doubling`, `hierarchical`; NCCL has `ring`, `tree`, "
+                    "`nvls` (one node), `nvls_tree` (several nodes), `hierarchical`."),
               field("protocol", SCENARIO_MEMBER(communication.protocol), any(),
                     "NCCL's protocol: `ll`, `ll128` or `simple`."),
           },

@@ -8,7 +8,7 @@ Section expect_section() {
   return {
       .name = "expect",
       .description =
-          "What `gradsync check` holds a run against. Only what is written here is checked.",
+          "What `gradsync check` compares a run with. Only the keys that are given are checked.",
       .fields =
           {
               field("outcome", SCENARIO_MEMBER(expect.outcome),
@@ -19,13 +19,14 @@ Section expect_section() {
                     "Optimizer steps that every rank has completed.", {.other_names = {"steps"}}),
               field("parameter_hash", SCENARIO_MEMBER(expect.parameter_hash),
                     matching("^[0-9a-f]{32}$", "32 hexadecimal digits"),
-                    "Hash of all parameters after the last step. It depends on the processor where "
-                    "a model is computed; a replay with `payload` has the same everywhere.",
+                    "Hash of all parameters after the last step. The hash of a computed model "
+                    "depends on the processor; that of a replayed model with `payload` is the same "
+                    "everywhere.",
                     {.other_names = {"hash"}}),
               field("equal_hashes_on_all_ranks", SCENARIO_MEMBER(expect.equal_hashes_on_all_ranks),
-                    any(), "All ranks have the same hash after each step in which it is taken."),
+                    any(), "All ranks have the same hash after each step for which it is taken."),
               field("repeat", SCENARIO_MEMBER(expect.repeat), at_least(1),
-                    "Run so many times; the hashes of all runs have to be equal.",
+                    "Number of runs; the hashes of all runs must be equal.",
                     {.other_names = {"repetitions", "runs"}}),
           },
       .sections =
@@ -35,11 +36,13 @@ Section expect_section() {
                .fields =
                    {
                        field("last_min", SCENARIO_MEMBER(expect.loss_last_min), any(),
-                             "Least loss of the last step."),
+                             "Lower bound for the loss of the last step."),
                        field("last_max", SCENARIO_MEMBER(expect.loss_last_max), any(),
-                             "Largest loss of the last step."),
+                             "Upper bound for the loss of the last step."),
                        field("last_ratio_max", SCENARIO_MEMBER(expect.loss_last_ratio_max),
-                             above(0), "Largest ratio of the last step's loss to the first's."),
+                             above(0),
+                             "Upper bound for the loss of the last step divided by that of the "
+                             "first."),
                    }},
               {.name = "diagnosis",
                .description = "The diagnosis of a run that does not complete.",
@@ -48,14 +51,15 @@ Section expect_section() {
                        field("verdict", SCENARIO_MEMBER(expect.diagnosis_verdict),
                              one_of({"deadlock", "waiting", "crash", "desync", "silent divergence",
                                      "clean"}),
-                             "How it went wrong."),
+                             "The verdict."),
                        field("catalog", SCENARIO_MEMBER(expect.diagnosis_catalog),
                              matching("^K[0-9][0-9]$", "a code such as K01"),
                              "Its entry in docs/hangs.md."),
                        field("step", SCENARIO_MEMBER(expect.diagnosis_step), at_least(0),
                              "The first wrong step."),
                        field("collective", SCENARIO_MEMBER(expect.diagnosis_collective), any(),
-                             "Words that the collective in which it shows has.",
+                             "Words that occur in the description of the collective in which it "
+                             "shows.",
                              {.examples = {"bucket 0 (gradients)"}}),
                        field("kind", SCENARIO_MEMBER(expect.diagnosis_kind), any(),
                              "What went wrong, as in result.json.",

@@ -74,35 +74,36 @@ std::vector<Kind> fault_kinds() {
   return {
       fault_kind(K::kSkip, false, P::kBackward,
                  "The rank goes on to its next batch (`continue`): before the forward pass, or "
-                 "with `\"at\": \"backward\"` after it, as loops do that find a NaN loss."),
+                 "with `\"at\": \"backward\"` after it, like a loop that finds a NaN loss."),
       fault_kind(K::kLeaveLoop, false, P::kStepEnd,
-                 "The rank leaves its training loop before this step: an early stop or a clock "
-                 "that only it has seen."),
+                 "The rank leaves its training loop before this step, like an early stop or a time "
+                 "limit that applies to this rank only."),
       fault_kind(K::kThrow, false, P::kForward,
-                 "An exception. `caught`: the rank's loop swallows it and goes on with the next "
-                 "batch; else it ends the rank."),
+                 "An exception. With `caught` the loop of the rank swallows it and goes on with "
+                 "the next batch; otherwise it ends the rank."),
       fault_kind(K::kExit, false, P::kForward,
-                 "The rank's process ends without a word (`os._exit`)."),
+                 "The process of the rank ends without an error (`os._exit`)."),
       fault_kind(K::kKill, false, P::kForward,
                  "A signal ends the rank's process, or with SIGSTOP stops it."),
       fault_kind(K::kDelay, false, P::kForward, "The rank takes longer."),
-      fault_kind(K::kStall, false, P::kData,
-                 "The rank never comes back: a loader that waits for a lock, a kernel that does "
-                 "not return; with `\"at\": \"clean_up\"` a clean-up that blocks after a failure."),
-      fault_kind(K::kSlow, true, P::kStepEnd,
-                 "The rank's host is slow: all that it computes takes `factor` times as long."),
-      fault_kind(K::kResume, true, P::kInit,
-                 "The rank starts at optimizer step `to_step`, as from a checkpoint that the "
-                 "others do not load."),
       fault_kind(
-          K::kCollective, false, P::kStepEnd,
-          "A collective of the program's own, beside those of DDP: on all ranks, or only on some."),
+          K::kStall, false, P::kData,
+          "The rank never proceeds: a loader that waits for a lock, or a kernel that does not "
+          "return; with `\"at\": \"clean_up\"`, a clean-up that blocks after a failure."),
+      fault_kind(K::kSlow, true, P::kStepEnd,
+                 "The host of the rank is slow: all its compute takes `factor` times as long."),
+      fault_kind(K::kResume, true, P::kInit,
+                 "The rank starts at optimizer step `to_step`, as if from a checkpoint that the "
+                 "other ranks do not load."),
+      fault_kind(K::kCollective, false, P::kStepEnd,
+                 "A collective of the program, in addition to those of DDP, on all ranks or only "
+                 "on some."),
       fault_kind(K::kEvaluate, false, P::kEvaluation,
                  "A forward pass without gradients after the step, through DDP or around it."),
       fault_kind(K::kGroup, true, P::kInit,
-                 "A second process group, made by `new_group`, which all ranks have to call."),
+                 "A second process group, created by `new_group`, which all ranks have to call."),
       fault_kind(K::kUnused, false, P::kForward,
-                 "Parameters get no gradient: a branch of the model that is not taken."),
+                 "Parameters get no gradient, as in a branch of the model that is not taken."),
       fault_kind(
           K::kOrder, true, P::kInit,
           "DDP is given the parameters in another order: the named ones in reverse, or all."),
@@ -110,9 +111,11 @@ std::vector<Kind> fault_kinds() {
       fault_kind(K::kRename, true, P::kInit,
                  "DDP is given parameters with `name` in front of their names."),
       fault_kind(K::kReplace, true, P::kInit,
-                 "Parameters are replaced after DDP has been made: its hooks sit on the old ones."),
+                 "Parameters are replaced after DDP has been constructed, so its hooks are on the "
+                 "old ones."),
       fault_kind(K::kAdd, true, P::kInit,
-                 "DDP is given more parameters behind those of the model, as of one more layer."),
+                 "DDP is given additional parameters after those of the model, like those of one "
+                 "more layer."),
       fault_kind(
           K::kReadyTwice, false, P::kBackward,
           "The hook of a parameter fires twice in one backward pass (reentrant checkpoints)."),
@@ -122,35 +125,36 @@ std::vector<Kind> fault_kinds() {
           K::kLossScale, true, P::kBackward,
           "The rank multiplies its loss by `value` and divides the reduced gradients by it."),
       fault_kind(K::kClip, true, P::kOptimizer,
-                 "The rank clips its gradients, which are reduced already, to the norm `value`."),
+                 "The rank clips its reduced gradients to the norm `value`."),
       fault_kind(K::kNormReducedAgain, true, P::kOptimizer,
-                 "The squared norm of the gradients, which are reduced already, is summed over the "
-                 "ranks again; the clip goes by its root."),
+                 "The squared norm of the reduced gradients is summed over the ranks once more, "
+                 "and clipping uses the root of that sum."),
       fault_kind(K::kClipBeforeUnscale, true, P::kOptimizer,
                  "The gradients are clipped before they are divided by the loss scale."),
       fault_kind(K::kClipInsideAccumulation, true, P::kBackward,
                  "The gradients are divided by the loss scale and clipped after each micro step, "
-                 "not after the last alone."),
+                 "not only after the last."),
       fault_kind(K::kLearningRate, true, P::kOptimizer, "The rank has a learning rate of its own."),
-      fault_kind(K::kNoSync, false, P::kForward,
-                 "Whether a micro step's gradients are reduced, whatever `train.no_sync` says."),
-      fault_kind(K::kSampler, true, P::kInit,
-                 "The rank's sampler has another seed, forgets `set_epoch`, or deals the shard of "
-                 "another rank."),
       fault_kind(
-          K::kRendezvous, true, P::kInit,
-          "The rank comes `duration` late to the rendezvous, or never (no `duration`); or in "
-          "time, and gives the others a `wrong_address`."),
+          K::kNoSync, false, P::kForward,
+          "Whether the gradients of a micro step are reduced, regardless of `train.no_sync`."),
+      fault_kind(K::kSampler, true, P::kInit,
+                 "The sampler of the rank has another seed, does not call `set_epoch`, or deals "
+                 "the shard of another rank."),
+      fault_kind(K::kRendezvous, true, P::kInit,
+                 "The rank comes to the rendezvous `duration` late, or never if `duration` is not "
+                 "given; or it comes in time, but publishes a `wrong_address`."),
       fault_kind(K::kDevice, true, P::kInit,
-                 "The rank claims a device; by default each has one of its own."),
+                 "The rank uses this device; by default each rank has its own."),
       fault_kind(K::kSlots, true, P::kInit,
-                 "The rank's simulated device has room for the kernels of only so many collectives "
-                 "at a time, of all process groups; each holds its place until it is over."),
+                 "The simulated device of the rank runs the kernels of a limited number of "
+                 "collectives at a time, over all process groups. Each kernel holds its slot until "
+                 "its collective has ended."),
       fault_kind(
           K::kLink, true, P::kStepEnd,
-          "From `duration` on the cables of a simulated node, or a `link` by its name, have "
-          "`factor` of their bandwidth, 0 for a link that is down, or lose `loss_percent` of "
-          "the packets; to the end of the run, or for as long as it `lasts`."),
+          "From `duration` on, the cables of a simulated node, or the link named by `link`, have "
+          "their bandwidth multiplied by `factor` (0: the link is down), or lose `loss_percent` of "
+          "the packets. This lasts until the end of the run, or for the time given by `lasts`."),
   };
 }
 
@@ -158,7 +162,8 @@ std::vector<Field> loop_fields() {
   using K = FaultKind;
   return {
       field("ranks", FAULT_MEMBER(ranks), at_least(0),
-            "On which ranks; `[]`: on all. The ranks that call `new_group`, for a `group`."),
+            "The ranks on which it happens; `[]`: all. For a `group`: the ranks that call "
+            "`new_group`."),
       field("step", FAULT_MEMBER(step), at_least(0),
             "The (first) optimizer step in which it happens, from 0.",
             {.kinds = names({K::kSkip, K::kLeaveLoop, K::kThrow, K::kExit, K::kKill, K::kDelay,
@@ -166,33 +171,34 @@ std::vector<Field> loop_fields() {
                              K::kNan, K::kLossScale, K::kClip, K::kNormReducedAgain,
                              K::kClipBeforeUnscale, K::kClipInsideAccumulation, K::kLearningRate,
                              K::kNoSync})}),
-      field("steps", FAULT_MEMBER(steps), at_least(0), "In how many steps; 0: to the end.",
+      field("steps", FAULT_MEMBER(steps), at_least(0), "Number of steps; 0: until the end.",
             {.kinds = names({K::kSkip, K::kDelay, K::kCollective, K::kEvaluate, K::kUnused, K::kNan,
                              K::kLossScale, K::kClip, K::kNormReducedAgain, K::kClipBeforeUnscale,
                              K::kClipInsideAccumulation, K::kLearningRate, K::kNoSync})}),
       field("micro_step", FAULT_MEMBER(micro_step), at_least(0),
-            "In which batch of a step of several (`train.accumulate_steps`); null: in each.",
+            "The batch, in a step that has several (`train.accumulate_steps`); null: every batch.",
             {.kinds = names({K::kNoSync, K::kReadyTwice})}),
       field("at", FAULT_MEMBER(at), any(),
-            "Where in the step. Events of one point happen in the order in which they are written. "
-            "`clean_up`, of a `stall` or a `delay`: when the rank has failed, before it goes.",
+            "Where in the step it happens. Faults at the same point happen in the order in which "
+            "they are listed. `clean_up` (only for `stall` and `delay`): after the rank has "
+            "failed, and before its process ends.",
             {.kinds = names(
                  {K::kSkip, K::kThrow, K::kExit, K::kKill, K::kDelay, K::kStall, K::kCollective})}),
       field("duration", FAULT_MEMBER(duration), at_least(0),
-            "How long; of a link: when, since the start of the run.",
+            "Duration. For a `link`: the time since the start of the run at which it begins.",
             {.kinds = names({K::kDelay, K::kRendezvous, K::kLink})}),
       field("wrong_address", FAULT_MEMBER(wrong_address), any(),
-            "The rank publishes the address to which it is bound, 0.0.0.0, where the others cannot "
-            "reach it.",
+            "The rank publishes the address to which it is bound, 0.0.0.0, at which the others "
+            "cannot reach it.",
             {.kinds = names({K::kRendezvous})}),
       field("message", FAULT_MEMBER(message), any(),
-            "What the error, or the line in the log, says.",
+            "Text of the error, or of the line in the log.",
             {.kinds = names({K::kThrow, K::kSkip, K::kLeaveLoop})}),
       field("caught", FAULT_MEMBER(caught), any(),
             "The loop catches the exception and goes on with the next batch.",
             {.kinds = names({K::kThrow})}),
       field("handler", FAULT_MEMBER(handler), any(),
-            "The program's handler has it first: faults that are written behind it and have the "
+            "A handler of the program runs first: faults that are listed after this one with the "
             "same `at` happen before the exception ends the rank.",
             {.kinds = names({K::kThrow})}),
       field("code", FAULT_MEMBER(code), between(0, 255), "Exit status of the process.",
@@ -201,29 +207,29 @@ std::vector<Field> loop_fields() {
             one_of({"SIGKILL", "SIGSEGV", "SIGABRT", "SIGTERM", "SIGSTOP"}), "The signal.",
             {.kinds = names({K::kKill})}),
       field("to_step", FAULT_MEMBER(to_step), at_least(0),
-            "The optimizer step with which it starts.", {.kinds = names({K::kResume})}),
+            "The optimizer step at which the rank starts.", {.kinds = names({K::kResume})}),
       field("factor", FAULT_MEMBER(factor), at_least(0),
-            "What the time, or the bandwidth, is multiplied by.",
+            "Factor by which the time, or the bandwidth, is multiplied.",
             {.kinds = names({K::kSlow, K::kLink})}),
       field("node", FAULT_MEMBER(node), at_least(0),
-            "All network adapters of a node, by its number, where no `link` is named.",
+            "Number of the node whose adapters are meant, if no `link` is named.",
             {.kinds = names({K::kLink})}),
       field("link", FAULT_MEMBER(link), any(),
-            "A link by its name, as results print it: `nic-1-0` for both directions, `nic-1-0_UP` "
-            "for one.",
+            "Name of a link as results print it: `nic-1-0` for both directions, `nic-1-0_UP` for "
+            "one.",
             {.kinds = names({K::kLink})}),
-      field("lasts", FAULT_MEMBER(lasts), at_least(0), "How long; 0: to the end of the run.",
+      field("lasts", FAULT_MEMBER(lasts), at_least(0), "Duration; 0: until the end of the run.",
             {.kinds = names({K::kLink})}),
       field("loss_percent", FAULT_MEMBER(loss_percent), between(0, 99),
-            "Of the packets that pass. A TCP connection over the link carries at most MSS / RTT * "
-            "sqrt(1.5 / p), Mathis's limit, with an MSS of 1460 bytes.",
+            "Percentage of the packets that are lost. A TCP connection over the link then carries "
+            "at most MSS / RTT * sqrt(1.5 / p), Mathis's limit, with an MSS of 1460 bytes.",
             {.kinds = names({K::kLink})}),
       field("device", FAULT_MEMBER(device), at_least(0), "Number of the device.",
             {.kinds = names({K::kDevice})}),
-      field("slots", FAULT_MEMBER(slots), at_least(1), "Kernels of collectives at a time.",
-            {.kinds = names({K::kSlots})}),
+      field("slots", FAULT_MEMBER(slots), at_least(1),
+            "Number of collectives whose kernels run at a time.", {.kinds = names({K::kSlots})}),
       field("newest_first", FAULT_MEMBER(newest_first), any(),
-            "Of the collectives that wait for a place the device starts the last one first.",
+            "Of the collectives that wait for a slot, the device starts the newest first.",
             {.kinds = names({K::kSlots})}),
   };
 }
@@ -237,24 +243,22 @@ std::vector<Field> communication_fields() {
       field("dtype", FAULT_MEMBER(dtype),
             one_of({"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"}),
             "Their type.", {.kinds = names({K::kCollective})}),
-      field("root", FAULT_MEMBER(root), at_least(0), "Of a `broadcast`: the rank in its group.",
-            {.kinds = names({K::kCollective})}),
-      field("reduce_op", FAULT_MEMBER(reduce_op), any(), "Of an `allreduce`.",
+      field("root", FAULT_MEMBER(root), at_least(0),
+            "Root of a `broadcast`: its rank in the group.", {.kinds = names({K::kCollective})}),
+      field("reduce_op", FAULT_MEMBER(reduce_op), any(), "Operation of an `allreduce`.",
             {.kinds = names({K::kCollective})}),
       field("group", FAULT_MEMBER(group), any(),
-            "Name of the `group` in which it happens; empty: all ranks.",
+            "Name of the `group` on which it runs; empty: the group of all ranks.",
             {.kinds = names({K::kCollective})}),
       field("name", FAULT_MEMBER(name), any(),
-            "What a collective is for, and a group is called; with `rename` what stands in front "
-            "of the names.",
+            "Purpose of a collective, name of a group, or, for `rename`, the prefix of the names.",
             {.kinds = names({K::kCollective, K::kGroup, K::kRename})}),
-      field("site", FAULT_MEMBER(site), any(),
-            "Where in the program it stands, such as `train.py:120`.",
+      field("site", FAULT_MEMBER(site), any(), "Call site in the program, such as `train.py:120`.",
             {.kinds = names({K::kCollective})}),
       field("members", FAULT_MEMBER(members), at_least(0), "Ranks of the group.",
             {.kinds = names({K::kGroup})}),
       field("wait", FAULT_MEMBER(wait), any(),
-            "Whether the rank waits for the result at once; false: after the step.",
+            "Wait for the result at once; false: after the step.",
             {.kinds = names({K::kCollective})}),
   };
 }
@@ -263,13 +267,14 @@ std::vector<Field> training_fields() {
   using K = FaultKind;
   return {
       field("parameters", FAULT_MEMBER(parameters), any(),
-            "Names, or beginnings of names that end with `*`.",
+            "Names of parameters, or prefixes that end with `*`.",
             {.kinds =
                  names({K::kUnused, K::kOrder, K::kShape, K::kReplace, K::kAdd, K::kReadyTwice})}),
-      field("shape", FAULT_MEMBER(shape), at_least(0), "The other shape, or that of each one more.",
+      field("shape", FAULT_MEMBER(shape), at_least(0),
+            "The wrong shape, or the shape of each additional parameter.",
             {.kinds = names({K::kShape, K::kAdd})}),
       field("through_ddp", FAULT_MEMBER(through_ddp), any(),
-            "Through the wrapper, which may broadcast buffers, or the model inside it.",
+            "Call the DDP wrapper, which may broadcast buffers; false: call the model inside it.",
             {.kinds = names({K::kEvaluate})}),
       field("value", FAULT_MEMBER(value), above(0), "The scale, norm or rate.",
             {.kinds = names({K::kLossScale, K::kClip, K::kLearningRate})}),
@@ -279,7 +284,7 @@ std::vector<Field> training_fields() {
       field("seed", FAULT_MEMBER(seed), any(), "Seed of the shuffle; null: that of the scenario.",
             {.kinds = names({K::kSampler})}),
       field("set_epoch", FAULT_MEMBER(set_epoch), any(),
-            "Whether the epoch is told to the sampler; null: as in the scenario.",
+            "Whether `set_epoch` is called; null: as in the scenario.",
             {.kinds = names({K::kSampler})}),
       field("shard_of", FAULT_MEMBER(shard_of), at_least(0),
             "The rank whose shard it deals; null: its own.", {.kinds = names({K::kSampler})}),
@@ -296,10 +301,10 @@ Section faults_section() {
   return {
       .name = "faults",
       .description =
-          "What goes wrong, and on which ranks: a list of faults, each with its `kind`. They "
-          "happen "
-          "in the engine, so in every world alike, and compose; one that a backend cannot do is "
-          "refused. [docs/hangs.md](hangs.md) shows what each leads to.",
+          "What goes wrong, and on which ranks: a list of faults, each with its `kind`. Faults "
+          "happen in the engine, so they are the same on every backend, and they can be combined. "
+          "A fault that a backend cannot produce is refused. [docs/hangs.md](hangs.md) shows the "
+          "effect of each.",
       .kinds = fault_kinds(),
       .fields = std::move(fields),
       .append_item = [](Scenario& s) { s.faults.emplace_back(); },

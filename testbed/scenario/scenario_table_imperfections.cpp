@@ -48,27 +48,27 @@ Section list_section(std::string name, const std::string& description,
               }};
 }
 
-constexpr const char* kWhichRanks = "On which ranks; `[]`: on all.";
+constexpr const char* kWhichRanks = "The ranks on which it happens; `[]`: all.";
 
 Section compute_section() {
   return {
       .name = "compute",
-      .description = "How evenly ranks compute. Sigma is that of a factor with mean 1.",
+      .description = "How evenly ranks compute. Each sigma is that of a factor with mean 1.",
       .fields =
           {
               field("spread", SCENARIO_MEMBER(imperfections.compute_spread), between(0, 2),
-                    "Sigma of each rank's own factor on all that it computes, drawn once: parts "
-                    "that are not alike.",
+                    "Sigma of a factor on all compute of a rank, drawn once per rank: hardware "
+                    "that is not identical.",
                     {.examples = {0.02}}),
               field("jitter", SCENARIO_MEMBER(imperfections.compute_jitter), between(0, 2),
-                    "Sigma of a factor that each rank draws for each step.", {.examples = {0.05}}),
+                    "Sigma of a factor drawn for each rank and step.", {.examples = {0.05}}),
               field("distribution", SCENARIO_MEMBER(imperfections.distribution), any(),
-                    "Of both: `lognormal`, exp(sigma z - sigma^2/2), or `normal`, 1 + sigma z and "
-                    "no less than 0."),
+                    "Distribution of both factors: `lognormal`, exp(sigma z - sigma^2/2), or "
+                    "`normal`, 1 + sigma z but at least 0."),
               field("while_communicating", SCENARIO_MEMBER(imperfections.while_communicating),
                     at_least(1),
-                    "What compute takes, as a factor, while the rank has a collective under way: "
-                    "its kernels share cores and memory with the library's. `sim` only.",
+                    "Factor on the duration of compute while the rank has a collective under way, "
+                    "whose kernels share cores and memory with it. `sim` only.",
                     {.examples = {1.08}}),
           },
   };
@@ -78,45 +78,45 @@ Section links_section() {
   using Spec = ImperfectionSpec;
   return list_section<Spec::Link>(
       "links",
-      "Cables that are slow, as of the fault `link`, or down now and then. `sim` only; a closed "
-      "form "
-      "(`analytic`) has no cables that change.",
+      "Cables that are slow, as with the fault `link`, or periodically down. `sim` only; with "
+      "fidelity `analytic`, cables cannot change during the run.",
       &Spec::links,
       {field("link", ITEM_MEMBER(links, link), any(),
-             "Name of the cable as `result.json` has it, such as `nic-3-0` (adapter 0 of node 3), "
-             "`rank-5` (a GPU's), `leaf-1`; with `_UP` or `_DOWN` behind it one direction.",
+             "Name of the cable as in `result.json`, such as `nic-3-0` (adapter 0 of node 3), "
+             "`rank-5` (the GPU of rank 5) or `leaf-1`; with the suffix `_UP` or `_DOWN`, one "
+             "direction.",
              {.examples = {"nic-3-0"}}),
        field("node", ITEM_MEMBER(links, node), at_least(0),
-             "In place of a name: all adapters of this node."),
-       field("factor", ITEM_MEMBER(links, factor), above(0), "What its bandwidth is multiplied by.",
-             {.examples = {0.5}}),
-       field("latency", ITEM_MEMBER(links, latency), at_least(0), "What its latency is more.",
+             "Instead of a name: all adapters of this node."),
+       field("factor", ITEM_MEMBER(links, factor), above(0),
+             "Factor by which the bandwidth is multiplied.", {.examples = {0.5}}),
+       field("latency", ITEM_MEMBER(links, latency), at_least(0), "Additional latency.",
              {.examples = {"10us"}}),
        field("down", ITEM_MEMBER(links, down), at_least(0),
-             "How long it is down at the end of each period.", {.examples = {"20ms"}}),
-       field("period", ITEM_MEMBER(links, period), at_least(0), "How often; `0s`: never.",
-             {.examples = {"1s"}})});
+             "Time for which the cable is down at the end of each period.", {.examples = {"20ms"}}),
+       field("period", ITEM_MEMBER(links, period), at_least(0),
+             "Length of a period; `0s`: the cable is never down.", {.examples = {"1s"}})});
 }
 
 Section traffic_section() {
   using Spec = ImperfectionSpec;
   return list_section<Spec::Traffic>(
       "traffic",
-      "Flows of other jobs between nodes, which share the cables with this one's. `sim` only, "
-      "`message` or `flow`.",
+      "Flows of other jobs between nodes, which share the cables with this job. `sim` only, with "
+      "fidelity `message` or `flow`.",
       &Spec::traffic,
-      {field("flows", ITEM_MEMBER(traffic, flows), at_least(0), "How many of them."),
+      {field("flows", ITEM_MEMBER(traffic, flows), at_least(0), "Number of flows."),
        field("from", ITEM_MEMBER(traffic, from), at_least(0),
              "Number of the node that sends; null: drawn for each flow."),
        field("to", ITEM_MEMBER(traffic, to), at_least(0),
              "Number of the node that receives; null: drawn for each flow."),
        field("rate", ITEM_MEMBER(traffic, rate), above(0),
-             "What each flow takes at most; null: its share of the cables.",
-             {.examples = {"5GBps"}}),
+             "Largest rate of each flow; null: its share of the cables.", {.examples = {"5GBps"}}),
        field("on", ITEM_MEMBER(traffic, on), at_least(0),
-             "How long a flow is on in each period, which begins at an instant that is drawn."),
-       field("period", ITEM_MEMBER(traffic, period), at_least(0), "Of on and off; `0s`: always on.",
-             {.examples = {"100ms"}})});
+             "Time for which a flow is on in each period; the first period begins at a random "
+             "instant."),
+       field("period", ITEM_MEMBER(traffic, period), at_least(0),
+             "Length of a period; `0s`: always on.", {.examples = {"100ms"}})});
 }
 
 }  // namespace
@@ -127,40 +127,41 @@ Section imperfections_section() {
       .name = "imperfections",
       .description =
           "What keeps the cluster from being ideal: ranks that compute at different speeds, "
-          "loaders "
-          "that stall. The same seed gives the same run on every machine. What the world or the "
-          "fidelity cannot do is refused. [predict.md](predict.md#a-cluster-that-is-not-ideal) has "
-          "an example, and who is to blame.",
+          "loaders that stall, slow links. The same seed gives the same run on every machine. What "
+          "the backend or the fidelity cannot do is refused. "
+          "[predict.md](predict.md#a-cluster-that-is-not-ideal) has an example, and shows how to "
+          "find the rank that is to blame.",
       .fields = {field("seed", SCENARIO_MEMBER(imperfections.seed), any(),
-                       "Seed of all that is drawn here, and of nothing else.")},
+                       "Seed of all random draws in this section, and of nothing else.")},
       .sections =
           {
               compute_section(),
               list_section<Spec::SlowRanks>(
-                  "slow_ranks", "Ranks that compute slowly; factors of several items multiply.",
+                  "slow_ranks",
+                  "Ranks that compute slowly. The factors of several items are multiplied.",
                   &Spec::slow_ranks,
                   {field("ranks", ITEM_MEMBER(slow_ranks, ranks), at_least(0), kWhichRanks),
                    field("factor", ITEM_MEMBER(slow_ranks, factor), above(0),
-                         "What the time is multiplied by, as of the fault `slow`.",
+                         "Factor by which the time is multiplied, as with the fault `slow`.",
                          {.examples = {1.25}})}),
               list_section<Spec::LateRanks>(
-                  "late_ranks", "Ranks that start late, as of the fault `rendezvous`.",
+                  "late_ranks", "Ranks that start late, as with the fault `rendezvous`.",
                   &Spec::late_ranks,
                   {field("ranks", ITEM_MEMBER(late_ranks, ranks), at_least(0), kWhichRanks),
-                   field("duration", ITEM_MEMBER(late_ranks, duration), at_least(0), "How late.",
-                         {.examples = {"2s"}})}),
+                   field("duration", ITEM_MEMBER(late_ranks, duration), at_least(0),
+                         "How late the rank starts.", {.examples = {"2s"}})}),
               list_section<Spec::LoaderStall>(
                   "loader_stalls",
-                  "Batches that come late: the fault `delay` at `data`, again and again.",
+                  "Batches that come late, as with the fault `delay` at `data`, but repeatedly.",
                   &Spec::loader_stalls,
                   {field("ranks", ITEM_MEMBER(loader_stalls, ranks), at_least(0), kWhichRanks),
                    field("every", ITEM_MEMBER(loader_stalls, every), at_least(1),
                          "In every n-th step.", {.examples = {100}}),
                    field("probability", ITEM_MEMBER(loader_stalls, probability), between(0, 1),
-                         "With this probability, drawn for each rank and step.",
+                         "Probability of a stall, drawn for each rank and step.",
                          {.examples = {0.01}}),
                    field("duration", ITEM_MEMBER(loader_stalls, duration), at_least(0),
-                         "How long the batch is waited for.", {.examples = {"200ms"}})}),
+                         "Duration of a stall.", {.examples = {"200ms"}})}),
               links_section(),
               traffic_section(),
           },

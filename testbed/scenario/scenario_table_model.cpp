@@ -25,19 +25,19 @@ Section model_section() {
   const std::vector<std::string> replay{"replay"};
   return {
       .name = "model",
-      .description = "What is trained.",
+      .description = "The model that is trained.",
       .kinds =
           {
               {"transformer",
-               "A transformer encoder over tokens (embedding, self-attention blocks, head), "
-               "computed for real in every world. Its defaults have 1,567,208 parameters in 27 "
+               "A transformer encoder over tokens (embedding, self-attention blocks, head), really "
+               "computed on every backend. The default model has 1,567,208 parameters in 27 "
                "tensors.",
                [](Scenario& s) { s.model.kind = ModelSpec::Kind::kTransformer; },
                [](const Scenario& s) { return s.model.kind == ModelSpec::Kind::kTransformer; }},
               {"replay",
-               "A measured profile of any model: parameters, times, and the order in which the "
-               "gradients become ready. Nothing is computed; the time passes, and the gradients "
-               "are synthetic.",
+               "A measured profile of any model: its parameters, its times, and the order in which "
+               "its gradients become ready. Nothing is computed: the time passes, and the "
+               "gradients are synthetic.",
                [](Scenario& s) { s.model.kind = ModelSpec::Kind::kReplay; },
                [](const Scenario& s) { return s.model.kind == ModelSpec::Kind::kReplay; }},
           },
@@ -50,7 +50,7 @@ Section model_section() {
                     "Width: features of a token.",
                     {.kinds = transformer, .other_names = {"hidden_size", "embed_dim"}}),
               field("nhead", SCENARIO_MEMBER(model.transformer.nhead), at_least(1),
-                    "Heads of the self-attention; has to divide `d_model`.",
+                    "Number of heads of the self-attention; must divide `d_model`.",
                     {.kinds = transformer, .other_names = {"num_heads", "n_heads"}}),
               field("num_layers", SCENARIO_MEMBER(model.transformer.num_layers), at_least(1),
                     "Number of encoder layers.",
@@ -58,14 +58,14 @@ Section model_section() {
               field("dim_feedforward", SCENARIO_MEMBER(model.transformer.dim_feedforward),
                     at_least(1), "Width inside the feed-forward blocks.", {.kinds = transformer}),
               field("norm_first", SCENARIO_MEMBER(model.transformer.norm_first), any(),
-                    "Norms before attention and feed-forward (pre-norm), not after.",
+                    "Apply norms before attention and feed-forward (pre-norm), not after.",
                     {.kinds = transformer}),
               field("norm", SCENARIO_MEMBER(model.transformer.norm), any(),
                     "`batch_norm` has buffers, which `ddp.broadcast_buffers` sends from rank 0 to "
                     "all before each forward, and which drift apart without it.",
                     {.kinds = transformer}),
               field("dtype", SCENARIO_MEMBER(model.transformer.dtype), any(),
-                    "Of parameters, gradients and so of buckets. Operations on 16-bit values "
+                    "Type of parameters, gradients and buckets. Operations on 16-bit values "
                     "compute in float32 and round once.",
                     {.kinds = transformer, .other_names = {"torch_dtype", "precision"}}),
               field(
@@ -73,11 +73,11 @@ Section model_section() {
                   "The profile, relative to the scenario file.",
                   {.kinds = replay, .examples = {"models/bert-large-a100.json"}, .required = true}),
               field("compute_scale", SCENARIO_MEMBER(model.replay.compute_scale), above(0),
-                    "Multiplies every time of the profile: 0.5 is a GPU twice as fast.",
+                    "Factor on every time of the profile: 0.5 is a GPU that is twice as fast.",
                     {.kinds = replay}),
               field("payload", SCENARIO_MEMBER(model.replay.payload), any(),
-                    "In `sim`, give parameters and gradients bytes, with values that are known "
-                    "exactly, and so a parameter hash. On real backends they always have them.",
+                    "In `sim`, give parameters and gradients bytes with exactly known values, and "
+                    "so a parameter hash. On real backends they always have bytes.",
                     {.kinds = replay}),
           },
   };
@@ -111,13 +111,13 @@ Section data_section() {
       .fields =
           {
               field("samples", SCENARIO_MEMBER(data.samples), at_least(1),
-                    "Number of samples, over all ranks.",
+                    "Number of samples of the whole data set.",
                     {.kinds = {"synthetic_tokens", "indices"}, .other_names = {"num_samples"}}),
               field("seq_len", SCENARIO_MEMBER(data.seq_len), at_least(1), "Tokens in a sample.",
                     {.kinds = {"synthetic_tokens", "text"},
                      .other_names = {"sequence_length", "seq_length", "block_size"}}),
               field("vocab_size", SCENARIO_MEMBER(data.vocab_size), at_least(1),
-                    "Token ids are drawn below it; at most the model's `vocab_size`.",
+                    "Upper bound (exclusive) of the token ids; at most the model's `vocab_size`.",
                     {.kinds = tokens}),
               field("seed", SCENARIO_MEMBER(data.seed), any(), "Seed of the tokens.",
                     {.kinds = tokens}),
@@ -135,8 +135,8 @@ Section sampler_section() {
   return {
       .name = "sampler",
       .description =
-          "How the samples are dealt to the ranks: `torch.utils.data.DistributedSampler`, index "
-          "for index, and two ways in which hand-written samplers differ from it.",
+          "How samples are dealt to the ranks: as by `torch.utils.data.DistributedSampler`, index "
+          "for index, with two options for what hand-written samplers do differently.",
       .fields =
           {
               field("shuffle", SCENARIO_MEMBER(sampler.shuffle), any(),
@@ -144,17 +144,17 @@ Section sampler_section() {
               field("seed", SCENARIO_MEMBER(sampler.seed), any(),
                     "Seed of the shuffle; epoch e uses seed + e."),
               field("drop_last", SCENARIO_MEMBER(sampler.drop_last), any(),
-                    "Leave out the samples that do not fill a round of all ranks, in place of "
-                    "padding."),
+                    "Drop the samples that do not fill a round of all ranks, instead of padding."),
               field("pad", SCENARIO_MEMBER(sampler.pad), any(),
-                    "Repeat samples so that every rank gets as many. PyTorch always does, unless "
-                    "it drops; with `false` ranks run out at different steps, and the others hang.",
+                    "Repeat samples so that every rank gets the same number. PyTorch always does "
+                    "so, unless it drops samples. With `false`, some ranks run out of data before "
+                    "the others, and those hang.",
                     {.other_names = {"padding"}}),
               field("set_epoch", SCENARIO_MEMBER(sampler.set_epoch), any(),
-                    "Call `set_epoch` before each epoch. With `false` each has the order of epoch "
-                    "0: the call that people forget."),
+                    "Call `set_epoch` before each epoch. With `false` (a common mistake) every "
+                    "epoch has the order of epoch 0."),
               field("shard_sizes", SCENARIO_MEMBER(sampler.shard_sizes), at_least(0),
-                    "Samples of each rank, in place of dealing them out; `[]`: deal them out.",
+                    "Number of samples of each rank; `[]`: deal the samples evenly.",
                     {.examples = {Json::array({3, 3, 2, 2})}}),
           },
   };

@@ -18,7 +18,7 @@ namespace {
 /// JSON has no infinity, so a norm's p is a number or the text "inf", as people write it.
 Field clip_norm_type() {
   Field row = field("clip_norm_type", SCENARIO_MEMBER(train.clip_norm_type), above(0),
-                    "p of the norm that `clip_grad_norm` bounds: 1, 2, ..., or `inf`.",
+                    "Order p of the norm for `clip_grad_norm`: 1, 2, ..., or `inf`.",
                     {.examples = {1, 2, "inf"}, .other_names = {"norm_type"}});
   row.type += ", or \"inf\"";
   row.schema = {{"anyOf", Json::array({row.schema, Json{{"type", "string"}, {"enum", {"inf"}}}})}};
@@ -58,7 +58,7 @@ Section lr_schedule_section() {
           "linear warm-up.",
       .kinds = {kind("constant", "It stays.", Kind::kConstant),
                 kind("step", "`StepLR`, counted in optimizer steps.", Kind::kStep),
-                kind("cosine", "`CosineAnnealingLR`, once down.", Kind::kCosine)},
+                kind("cosine", "`CosineAnnealingLR`, one descent.", Kind::kCosine)},
       .fields =
           {
               field("step_size", SCENARIO_MEMBER(optimizer.lr_schedule.step_size), at_least(1),
@@ -69,7 +69,7 @@ Section lr_schedule_section() {
                     "Optimizer steps until `min_lr` is reached.",
                     {.kinds = cosine, .other_names = {"T_max"}}),
               field("min_lr", SCENARIO_MEMBER(optimizer.lr_schedule.min_lr), at_least(0),
-                    "Where the learning rate ends.", {.kinds = cosine, .other_names = {"eta_min"}}),
+                    "Final learning rate.", {.kinds = cosine, .other_names = {"eta_min"}}),
               field("warmup_steps", SCENARIO_MEMBER(optimizer.lr_schedule.warmup_steps),
                     at_least(0), "Optimizer steps in which the learning rate rises to `lr`."),
               field("warmup_start_factor",
@@ -90,15 +90,16 @@ Section power_sgd_section() {
           {
               field("matrix_approximation_rank",
                     SCENARIO_MEMBER(ddp.power_sgd.matrix_approximation_rank), at_least(1),
-                    "Columns of the two factors that are sent in place of a gradient."),
+                    "Columns of the two factors that are sent instead of a gradient."),
               field("start_powerSGD_iter", SCENARIO_MEMBER(ddp.power_sgd.start_powerSGD_iter),
                     at_least(0),
-                    "Iterations that are reduced in full first; at least 2 with error feedback or "
-                    "warm start, because the buckets are rebuilt before the second."),
+                    "Number of first iterations that are reduced without compression; at least 2 "
+                    "with error feedback or warm start, because the buckets are rebuilt before the "
+                    "second iteration."),
               field("use_error_feedback", SCENARIO_MEMBER(ddp.power_sgd.use_error_feedback), any(),
-                    "Add what compression lost to the next gradient."),
+                    "Add the error of the compression to the next gradient."),
               field("warm_start", SCENARIO_MEMBER(ddp.power_sgd.warm_start), any(),
-                    "Start each factorization from the last iteration's."),
+                    "Start each factorization from that of the last iteration."),
           },
   };
 }
@@ -107,19 +108,20 @@ Section join_section() {
   return {
       .name = "join",
       .description =
-          "Train with uneven inputs, as inside `with model.join():`. A rank that has no "
-          "batches left takes part in the others' collectives with zeros.",
+          "Train with uneven inputs, as inside `with model.join():`. A rank without batches takes "
+          "part in the collectives of the others with zeros.",
       .fields =
           {
               field("enable", SCENARIO_MEMBER(ddp.join.enable), any(),
                     "Run every epoch inside a join."),
               field("divide_by_initial_world_size",
                     SCENARIO_MEMBER(ddp.join.divide_by_initial_world_size), any(),
-                    "Divide gradients by the number of all ranks; false: by those that still have "
-                    "batches."),
+                    "Divide gradients by the number of all ranks; false: by the number of ranks "
+                    "that still have batches."),
               field("throw_on_early_termination",
                     SCENARIO_MEMBER(ddp.join.throw_on_early_termination), any(),
-                    "End the run on every rank, with an error, when the first runs out."),
+                    "End the run on every rank, with an error, when the first rank runs out of "
+                    "batches."),
           },
   };
 }
@@ -147,16 +149,16 @@ Section param_groups_section() {
   return {
       .name = "param_groups",
       .description =
-          "Parameters with settings of their own: a list of groups. What stands in none of them "
-          "has "
-          "the optimizer's settings.",
+          "Groups of parameters with their own settings. Parameters in no group have the settings "
+          "of the optimizer.",
       .fields =
           {
               field("params", GROUP_MEMBER(params), any(),
-                    "Names, with `*` for anything. Each parameter may be meant by one group only.",
+                    "Names of parameters, where `*` matches anything. A parameter may belong to "
+                    "one group only.",
                     {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
               field("lr", GROUP_MEMBER(lr), at_least(0),
-                    "Learning rate, before `lr_schedule`; null: that of the optimizer."),
+                    "Learning rate before `lr_schedule` is applied; null: that of the optimizer."),
               field("weight_decay", GROUP_MEMBER(weight_decay), at_least(0),
                     "Weight decay; null: that of the optimizer."),
           },
@@ -219,7 +221,7 @@ Section optimizer_section() {
               field("nesterov", SCENARIO_MEMBER(optimizer.nesterov), any(),
                     "Nesterov momentum; needs `momentum` > 0 and `dampening` 0.", {.kinds = sgd}),
               field("maximize", SCENARIO_MEMBER(optimizer.maximize), any(),
-                    "Ascend in place of descend."),
+                    "Maximize the loss instead of minimizing it."),
           },
       .sections = {lr_schedule_section(), param_groups_section()},
   };
@@ -238,26 +240,28 @@ Section train_section() {
               field("epochs", SCENARIO_MEMBER(train.epochs), at_least(1),
                     "Passes over the data set.", {.other_names = {"num_epochs"}}),
               field("max_steps", SCENARIO_MEMBER(train.max_steps), at_least(1),
-                    "End after so many optimizer steps, counted over all epochs; null: no limit.",
+                    "Number of optimizer steps after which training ends, counted over all epochs; "
+                    "null: no limit.",
                     {.other_names = {"steps", "num_steps", "iterations"}}),
               field("accumulate_steps", SCENARIO_MEMBER(train.accumulate_steps), at_least(1),
-                    "Batches whose gradients are averaged into one optimizer step. The last step "
-                    "of an epoch may have fewer.",
+                    "Number of batches whose gradients are averaged into one optimizer step. The "
+                    "last step of an epoch may have fewer.",
                     {.other_names = {"gradient_accumulation_steps", "accumulation_steps"}}),
               field("no_sync", SCENARIO_MEMBER(train.no_sync), any(),
                     "Run all but the last batch of a step inside `no_sync()`; false: every "
                     "backward pass is reduced."),
               field("clip_grad_norm", SCENARIO_MEMBER(train.clip_grad_norm), above(0),
-                    "Largest norm over all gradients, as in `clip_grad_norm_`; null: no clipping.",
+                    "Largest norm of all gradients together, as in `clip_grad_norm_`; null: no "
+                    "clipping.",
                     {.other_names = {"max_norm", "max_grad_norm", "clip", "grad_clip"}}),
               clip_norm_type(),
               field("error_if_nonfinite", SCENARIO_MEMBER(train.error_if_nonfinite), any(),
                     "End the run when that norm is NaN or infinite."),
               field("hash_every", SCENARIO_MEMBER(train.hash_every), at_least(0),
-                    "Take the hash of all parameters every so many steps; 0: after the last step "
-                    "only."),
+                    "Number of steps between two hashes of all parameters; 0: hash after the last "
+                    "step only."),
               field("check_hashes", SCENARIO_MEMBER(train.check_hashes), any(),
-                    "Compare the hashes of all ranks whenever they are taken, and end the run with "
+                    "Compare the hashes of all ranks whenever they are taken, and end the run as "
                     "`desync` when they differ."),
           },
   };
@@ -270,27 +274,27 @@ Section ddp_section() {
       .fields =
           {
               field("bucket_cap_mb", SCENARIO_MEMBER(ddp.bucket_cap_mb), above(0),
-                    "Size at which a bucket is full, in MiB. Where it is given it holds for the "
-                    "first "
-                    "bucket too, as in PyTorch 2.",
+                    "Size at which a bucket is full, in MiB. If it is given, it holds for the "
+                    "first bucket too, as in PyTorch since 2.4.",
                     {.examples = {25, 50, 0.5},
                      .default_text = "25, and 1 for the first bucket",
                      .other_names = {"bucket_cap", "bucket_size", "bucket_size_mb"}}),
-              field("first_bucket_cap_mb", SCENARIO_MEMBER(ddp.first_bucket_cap_mb), above(0),
-                    "Size at which the first bucket is full, in MiB, whatever `bucket_cap_mb` is. "
-                    "No option of PyTorch's: there set "
-                    "`torch.distributed._DEFAULT_FIRST_BUCKET_BYTES` before DDP is made, and leave "
-                    "`bucket_cap_mb` at None (since 2.4 a value holds for the first bucket too).",
-                    {.examples = {1, 4},
-                     .default_text = "1 where `bucket_cap_mb` is null, else as it",
-                     .other_names = {"first_bucket_cap", "first_bucket_size_mb"}}),
+              field(
+                  "first_bucket_cap_mb", SCENARIO_MEMBER(ddp.first_bucket_cap_mb), above(0),
+                  "Size at which the first bucket is full, in MiB, regardless of `bucket_cap_mb`. "
+                  "PyTorch has no such option: set `torch.distributed._DEFAULT_FIRST_BUCKET_BYTES` "
+                  "before constructing DDP, and leave `bucket_cap_mb` at None (since 2.4 a value "
+                  "holds for the first bucket too).",
+                  {.examples = {1, 4},
+                   .default_text = "1 if `bucket_cap_mb` is null, otherwise equal to it",
+                   .other_names = {"first_bucket_cap", "first_bucket_size_mb"}}),
               field("gradient_as_bucket_view", SCENARIO_MEMBER(ddp.gradient_as_bucket_view), any(),
-                    "Gradients are views into the buckets, which saves a copy each way."),
+                    "Make gradients views into the buckets, which saves a copy in each direction."),
               field("find_unused_parameters", SCENARIO_MEMBER(ddp.find_unused_parameters), any(),
-                    "Walk the graph after each forward for parameters that it does not reach. The "
-                    "buckets are never rebuilt then."),
+                    "After each forward, walk the graph to find parameters that it does not reach. "
+                    "The buckets are then never rebuilt."),
               field("static_graph", SCENARIO_MEMBER(ddp.static_graph), any(),
-                    "The graph of the first iteration is that of all."),
+                    "The graph is the same in every iteration."),
               field("broadcast_buffers", SCENARIO_MEMBER(ddp.broadcast_buffers), any(),
                     "Send rank 0's buffers to all before each forward."),
               field("params_and_buffers_to_ignore",
@@ -300,17 +304,17 @@ Section ddp_section() {
                      .other_names = {"ignored_parameters"}}),
               field("pytorch_version", SCENARIO_MEMBER(ddp.pytorch_version),
                     matching("^[1-9][0-9]?\\.[0-9]{1,2}$", "a version of PyTorch such as \"2.7\""),
-                    "Whose rules to follow where versions of PyTorch differ "
+                    "The version whose rules apply where versions of PyTorch differ "
                     "(docs/pytorch-parity.md).",
                     {.examples = {"2.7", "1.13"}}),
               field("gradient_mean", SCENARIO_MEMBER(ddp.gradient_mean), any(),
                     "Where the sum becomes the mean. `predivide`: each rank scales its gradients "
-                    "by 1/world as it copies them into the bucket, as PyTorch's DDP does. "
-                    "`average`: the collective averages (`ncclAvg`), and nothing is scaled before; "
-                    "on `nccl`, and in `sim` with the library `nccl`.",
+                    "by 1/world size as it copies them into the bucket, as PyTorch's DDP does. "
+                    "`average`: the collective computes the average (`ncclAvg`), and nothing is "
+                    "scaled before; available on `nccl`, and in `sim` with the library `nccl`.",
                     {.other_names = {"average_in_collective", "gradient_predivide_factor"}}),
               field("comm_hook", SCENARIO_MEMBER(ddp.comm_hook), one_of(comm_hook_names()),
-                    "Communication hook to register: what is sent for a bucket; null: none.",
+                    "Communication hook, which decides what is sent for a bucket; null: none.",
                     {.other_names = {"register_comm_hook", "hook"}}),
           },
       .sections = {power_sgd_section(), join_section()},

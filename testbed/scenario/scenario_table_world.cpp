@@ -16,12 +16,12 @@ struct EnumNames<Fidelity> {
 Section simulation_section() {
   return {
       .name = "simulation",
-      .description = "How finely the simulator looks.",
+      .description = "How detailed the simulation is.",
       .fields = {field(
           "fidelity", SCENARIO_MEMBER(fidelity), any(),
-          "`message`: every message of a collective, with payload where the model has one; `flow`: "
-          "one flow for each hop and bucket, for thousands of ranks; `analytic`: a closed form, "
-          "and one actor for all ranks that are alike; `auto`: the finest that is quick.")},
+          "`message`: every message of a collective, with payload if the model has any. `flow`: "
+          "one flow per hop and bucket, for thousands of ranks. `analytic`: a closed form, with "
+          "one actor for all ranks that are alike. `auto`: the most detailed one that is fast.")},
   };
 }
 
@@ -32,11 +32,11 @@ Section gloo_section() {
       .fields =
           {
               field("threads", SCENARIO_MEMBER(gloo.threads), between(1, 2),
-                    "Communication threads of a rank. With 1, collectives run in program order; "
-                    "PyTorch has 2."),
+                    "Number of communication threads per rank. With 1, collectives run in program "
+                    "order; PyTorch uses 2."),
               field("interface", SCENARIO_MEMBER(gloo.interface), any(),
-                    "Network interface, as in GLOO_SOCKET_IFNAME; empty: the one that reaches "
-                    "MASTER_ADDR.",
+                    "Network interface, as in GLOO_SOCKET_IFNAME; empty: the one through which "
+                    "MASTER_ADDR is reached.",
                     {.examples = {"eth0"}}),
           },
   };
@@ -49,11 +49,11 @@ Section nccl_section() {
       .fields =
           {
               field("device_ids", SCENARIO_MEMBER(nccl.device_ids), at_least(0),
-                    "GPU of each local rank, as CUDA numbers those that CUDA_VISIBLE_DEVICES "
-                    "leaves; empty: local rank k has GPU k."),
+                    "GPU of each local rank, numbered among those that CUDA_VISIBLE_DEVICES "
+                    "leaves; empty: local rank k uses GPU k."),
               field("register_buffers", SCENARIO_MEMBER(nccl.register_buffers), any(),
-                    "Take memory from NCCL and register buffers from 1 MiB on, so that it can use "
-                    "them without a copy (NCCL 2.19 and later)."),
+                    "Allocate memory through NCCL and register buffers of 1 MiB and more, so that "
+                    "NCCL can use them without a copy (NCCL 2.19 and later)."),
           },
   };
 }
@@ -65,10 +65,11 @@ Section output_section() {
       .fields =
           {
               field("detail_ranks", SCENARIO_MEMBER(output.detail_ranks), at_least(0),
-                    "Ranks whose steps and events are written one by one; the others are summed up "
-                    "only."),
+                    "Number of ranks whose steps and events are written individually; the others "
+                    "appear in summaries only."),
               field("flight_recorder_size", SCENARIO_MEMBER(output.flight_recorder_size),
-                    at_least(1), "Collectives that each rank's flight record keeps."),
+                    at_least(1),
+                    "Number of collectives that the flight record of each rank keeps."),
           },
   };
 }
