@@ -19,7 +19,9 @@
 #include "gradsync/simulator/kernel/sim_engine.hpp"
 #include "gradsync/simulator/platform/links.hpp"
 #include "gradsync/simulator/platform/platform.hpp"
+#include "gradsync/simulator/platform/platform_trial.hpp"
 #include "gradsync/simulator/world/network_imperfections.hpp"
+#include "gradsync/simulator/world/outages.hpp"
 #include "gradsync/simulator/world/world_faults.hpp"
 
 namespace gradsync {
@@ -84,6 +86,19 @@ std::string describe_fidelity(Fidelity fidelity, Fidelity chosen, int ranks, int
   return text;
 }
 
+/// A measured rate of all-reduces in the place of the links' own: then it is paid twice.
+std::optional<std::string> hint_on_links(const ClusterSpec& cluster) {
+  if (cluster.node_topology != ClusterSpec::NodeTopology::kPcieTree ||
+      cluster.intra_node.bandwidth.value != cluster.pcie_socket.bandwidth.value) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "cluster.intra_node and cluster.pcie_tree.socket both have {}: if that is what an all-reduce "
+      "was measured to reach, give the links their own rates (PCIe 4.0 x16: 24 GB/s) and let "
+      "\"gradsync fit LOG --cluster FILE\" find the rest",
+      format_bandwidth(cluster.intra_node.bandwidth));
+}
+
 Bytes peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -123,21 +138,25 @@ SimGroup::Failure failure_of(const RankReport& report) {
 }
 
 /// What is left of a rank whose process ends so: nothing but how it ended.
-void end_without_a_word(SimRank& rank, SimGroup& group, const ProcessEnd& end) {
+void leave_no_word(SimRank& rank, const ProcessEnd& end, Seconds ended) {
   const RankReport report = std::exchange(rank.report, RankReport{});
   rank.report.rank = report.rank;
   rank.report.world_size = report.world_size;
-  rank.report.ended = rank.clock.now();
+  rank.report.ended = ended;
   rank.has_ended = true;
   if (end.signal != 0) {
     rank.report.exit_signal = end.signal;
   } else {
     rank.report.exit_code = end.exit_code;
   }
+}
+
+void end_without_a_word(SimRank& rank, SimGroup& group, const ProcessEnd& end) {
+  leave_no_word(rank, end, rank.clock.now());
   group.fail({ErrorCode::kRankDied,
               end.signal != 0
-                  ? fmt::format("rank {} died (signal {})", report.rank, end.signal)
-                  : fmt::format("rank {} died (exit status {})", report.rank, end.exit_code)});
+                  ? fmt::format("rank {} died (signal {})", rank.report.rank, end.signal)
+                  : fmt::format("rank {} died (exit status {})", rank.report.rank, end.exit_code)});
 }
 
 void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
@@ -178,7 +197,11 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
                     const RankMain& rank_main) {
   const auto begin = std::chrono::steady_clock::now();
-  if (cluster.platform_file.empty()) check_cluster(cluster, ranks);
+  if (cluster.platform_file.empty()) {
+    check_cluster(cluster, ranks);
+  } else {
+    try_platform_file(cluster, ranks);
+  }
   const ImperfectionSpec& imperfections = options.imperfections;
   const Fidelity fidelity = resolve(options, ranks);
   std::unique_ptr<Links> links;
@@ -218,6 +241,9 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   group_options.device_slots = device_slots(options.faults, ranks);
   SimGroup group(engine, network, collectives, actors, group_options);
 
+  const Outages outages(engine, platform, actors, [&](int, const std::string& sentence) {
+    group.fail({ErrorCode::kRankDied, sentence});
+  });
   schedule_world_faults(engine, loads, options.faults);
   std::vector<std::unique_ptr<SimRank>> members;
   for (int rank = 0; rank < actors; ++rank) {
@@ -242,8 +268,12 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
 
   RunOutcome outcome;
   for (const auto& member : members) end = std::max(end, member->report.ended);
-  const std::vector<WorldCondition> world = world_conditions(options.faults, imperfections, end);
+  std::vector<WorldCondition> world = world_conditions(options.faults, imperfections, end);
+  world.insert(world.end(), outages.conditions().begin(), outages.conditions().end());
   for (const auto& member : members) {
+    if (const auto death = outages.death(member->report.rank)) {
+      leave_no_word(*member, {.signal = SIGKILL}, *death);
+    }
     member->report.world = world;
     outcome.reports.push_back(std::move(member->report));
   }
@@ -254,6 +284,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   outcome.wall = std::chrono::steady_clock::now() - begin;
   outcome.peak_rss_bytes = peak_rss_bytes();
   outcome.notes.push_back(describe_fidelity(options.fidelity, fidelity, ranks, actors));
+  if (auto hint = hint_on_links(cluster)) outcome.notes.push_back(std::move(*hint));
   return outcome;
 }
 

@@ -104,6 +104,13 @@ SimEngine::SimEngine() {
     s4u::Engine::set_config(std::string(simgrid_compat::kTimeResolutionOption) + ":1e-12");
     simgrid_compat::on_flow_completion(&SimEngine::flow_ended);
     s4u::Engine::on_deadlock_cb(&SimEngine::deadlock);
+    simgrid_compat::on_outage(
+        [](const s4u::Host& host) {
+          if (current_engine != nullptr && current_engine->on_host_) current_engine->on_host_(host);
+        },
+        [](const s4u::Link& link) {
+          if (current_engine != nullptr && current_engine->on_link_) current_engine->on_link_(link);
+        });
     return true;
   }();
   static_cast<void>(configured);
@@ -140,6 +147,12 @@ void SimEngine::run(const std::function<void()>& on_deadlock) {
 
 void SimEngine::deadlock() {
   if (current_engine != nullptr && current_engine->on_deadlock_) current_engine->on_deadlock_();
+}
+
+void SimEngine::on_outage(std::function<void(const s4u::Host&)> host,
+                          std::function<void(const s4u::Link&)> link) {
+  on_host_ = std::move(host);
+  on_link_ = std::move(link);
 }
 
 void SimEngine::sleep(Seconds duration) {

@@ -76,9 +76,15 @@ class SimEngine {
   /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
   /// every run, but not in the order of the calls.
   void after(Seconds delay, Continuation event);
-  /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has.
+  /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has. From or to a
+  /// host that is off nothing ever arrives.
   void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
                 Continuation left);
+
+  /// Before the simulation runs: in the kernel, `host` and `link` are called whenever one goes on
+  /// or off. What ran on such a host has ended, and what passed such a link is lost.
+  void on_outage(std::function<void(const simgrid_compat::s4u::Host&)> host,
+                 std::function<void(const simgrid_compat::s4u::Link&)> link);
 
   /// What goes on beside the job. It keeps nothing alive: at the instant at which nothing else is
   /// left to happen (the job has ended, or it is in a deadlock) all of it is dropped, so that a
@@ -124,6 +130,8 @@ class SimEngine {
   bool is_first_ = false;
   double origin_;
   std::function<void()> on_deadlock_;
+  std::function<void(const simgrid_compat::s4u::Host&)> on_host_;
+  std::function<void(const simgrid_compat::s4u::Link&)> on_link_;
   std::list<Flow> flows_;
   std::list<Flow> ended_flows_;  // in the order of their ends, which are still to be told
   std::size_t ends_to_tell_ = 0;

@@ -10,6 +10,7 @@
 //   4.0: set_netzone_cb gives the zone and is called when the tree is sealed.
 // - End of a flow. 3.32: Activity::on_completion_cb. 4.0: Comm::on_completion_cb.
 // - Kernel calls. 3.32: <simgrid/simix.hpp>. 4.0: <simgrid/simcall.hpp>.
+// - Hosts and links that go off. 3.32: on_state_change_cb. 4.0: on_onoff_cb.
 // - Time resolution. 3.32: surf/precision. 4.0: precision/timing.
 //
 // Alike in both, and used elsewhere directly: Engine::on_deadlock_cb, Comm::sendto_init, Semaphore,
@@ -218,6 +219,18 @@ inline void on_flow_completion(const std::function<void(const s4u::Activity&)>& 
   s4u::Comm::on_completion_cb([callback](const s4u::Comm& flow) { callback(flow); });
 #else
   s4u::Activity::on_completion_cb(callback);
+#endif
+}
+
+/// Calls the callbacks in the kernel's context whenever a host or a link has gone on or off.
+inline void on_outage(const std::function<void(const s4u::Host&)>& host,
+                      const std::function<void(const s4u::Link&)>& link) {
+#if SIMGRID_VERSION >= 40000
+  s4u::Host::on_onoff_cb(host);
+  s4u::Link::on_onoff_cb(link);
+#else
+  s4u::Host::on_state_change_cb(host);
+  s4u::Link::on_state_change_cb(link);
 #endif
 }
 
