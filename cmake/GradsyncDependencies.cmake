@@ -8,6 +8,8 @@ find_package(BLAS REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(NLOPT REQUIRED IMPORTED_TARGET nlopt_cxx)
+find_package(Boost REQUIRED)
 
 pkg_check_modules(JEMALLOC QUIET IMPORTED_TARGET jemalloc)
 

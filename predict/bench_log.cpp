@@ -1,172 +1,264 @@
 #include "gradsync/predict/bench_log.hpp"
 
 #include <algorithm>
-#include <regex>
-#include <sstream>
+#include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/predict/bench_collective.hpp"
+#include "gradsync/predict/bench_log_json.hpp"
+#include "gradsync/predict/bench_log_text.hpp"
+#include "gradsync/predict/repeats.hpp"
 
 namespace gradsync {
 namespace {
 
-using Json = nlohmann::ordered_json;
+/// Where the ranks of a communicator are. nccl-tests can split its ranks into groups of which each
+/// is a communicator; all do the same.
+struct Places {
+  int ranks = 0;
+  int nodes = 0;
+  int ranks_per_node = 0;
+  std::string device;
+  std::string note;
+};
 
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
-bool is_number(const std::string& word) {
-  static const std::regex pattern(R"([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)");
-  return std::regex_match(word, pattern);
-}
-
-bool is_whole(const std::string& word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-/// size count type redop [root] (time algbw busbw wrong) once or twice. Versions before 2.12 had no
-/// root.
-class TextRow {
- public:
-  TextRow(const std::string& line, const std::string& name, int number)
-      : words_(words_of(line)), name_(name), number_(number) {}
-
-  bool is_row() const {
-    return words_.size() >= 8 && is_whole(words_[0]) && is_whole(words_[1]) &&
-           !is_number(words_[2]);
+Places places_of(const LoggedRun& run) {
+  Places places;
+  std::map<std::string, std::set<int>> hosts;
+  int last_rank = -1;
+  bool has_groups = false;
+  for (const LoggedDevice& device : run.devices) {
+    has_groups |= device.group != 0;
+    if (device.group != 0) continue;
+    hosts[device.host].insert(device.rank);
+    last_rank = std::max(last_rank, device.rank);
+    if (places.device.empty()) places.device = device.name;
   }
+  int listed = 0;
+  int least = last_rank + 1;
+  for (const auto& [host, ranks] : hosts) {
+    const int here = static_cast<int>(ranks.size());
+    listed += here;
+    least = std::min(least, here);
+    places.ranks_per_node = std::max(places.ranks_per_node, here);
+  }
+  places.ranks = has_groups ? listed : last_rank + 1;
+  if (listed < places.ranks) {
+    places.note = fmt::format("the list of devices has {} of {} ranks", listed, places.ranks);
+  } else if (least != places.ranks_per_node) {
+    places.note = fmt::format("the nodes have {} to {} ranks each; a description has {} for all",
+                              least, places.ranks_per_node, places.ranks_per_node);
+  }
+  if (places.ranks_per_node > 0 && !hosts.contains("")) {
+    places.nodes = listed < places.ranks
+                       ? (places.ranks + places.ranks_per_node - 1) / places.ranks_per_node
+                       : static_cast<int>(hosts.size());
+  } else {
+    places.ranks_per_node = 0;
+  }
+  return places;
+}
 
-  BenchRow read() const {
-    constexpr std::size_t kHead = 4;  // size count type redop
-    const std::size_t rest = words_.size() - kHead;
-    std::size_t group = kHead;
-    if (rest == 9 || rest == 5) {
-      group = kHead + 1;
-    } else if (rest != 8 && rest != 4) {
-      fail("the columns size count type redop [root], then time algbw busbw #wrong once or twice");
+std::optional<LoggedTime> chosen(const LoggedRow& row, bool in_place) {
+  const auto& wanted = in_place ? row.in_place : row.out_of_place;
+  return wanted ? wanted : in_place ? row.out_of_place : row.in_place;
+}
+
+/// A run, or a part of it, that is an all-reduce of one type and operation.
+struct Candidate {
+  BenchTable table;
+  std::string redop;
+  std::string type;
+  int runs = 1;
+
+  auto key() const { return std::tie(table.ranks, table.nodes, table.ranks_per_node, type, redop); }
+  std::string what() const {
+    std::string where = table.nodes > 1 ? fmt::format(" on {} nodes", table.nodes) : "";
+    return fmt::format("{} ranks{}, {}{}{}, {} sizes", table.ranks, where, type,
+                       redop.empty() ? "" : " ", redop, table.rows.size());
+  }
+};
+
+BenchRow bench_row(const LoggedRow& logged, bool in_place) {
+  const LoggedTime time = *chosen(logged, in_place);
+  BenchRow row;
+  row.bytes = logged.bytes;
+  row.count = logged.count;
+  row.type = logged.type;
+  row.time = time.time;
+  row.median = time.median;
+  row.wrong = time.wrong;
+  return row;
+}
+
+/// All-reduces of several types and operations may follow one another in a run.
+std::vector<Candidate> candidates_of(const LoggedRun& run, const BenchTable& common,
+                                     bool in_place) {
+  std::vector<Candidate> candidates;
+  for (const LoggedRow& row : run.rows) {
+    auto same = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+      return other.redop == row.redop && other.type == row.type;
+    });
+    if (same == candidates.end()) {
+      candidates.push_back({common, row.redop, row.type});
+      same = candidates.end() - 1;
     }
-    // A placement that was not measured says N/A; then the other is all there is.
-    if (!is_number(words_[group]) && words_.size() >= group + 8) group += 4;
-    BenchRow row;
-    row.bytes = std::stoll(words_[0]);
-    row.count = std::stoll(words_[1]);
-    row.type = words_[2];
-    if (!is_number(words_[group])) fail("a time in microseconds");
-    row.time = Seconds(std::stod(words_[group]) * 1e-6);
-    if (is_whole(words_[group + 3])) row.wrong = std::stoll(words_[group + 3]);
-    return row;
+    same->table.rows.push_back(bench_row(row, in_place));
+  }
+  return candidates;
+}
+
+/// One row a size, in the order of the sizes.
+std::vector<BenchRow> one_row_a_size(const std::vector<BenchRow>& rows) {
+  std::map<Bytes, std::vector<BenchRow>> by_size;
+  for (const BenchRow& row : rows) by_size[row.bytes].push_back(row);
+  std::vector<BenchRow> result;
+  for (const auto& [bytes, same] : by_size) {
+    BenchRow row = same.front();
+    std::vector<Seconds> times, medians;
+    for (const BenchRow& one : same) {
+      times.push_back(one.time);
+      if (one.median) medians.push_back(*one.median);
+      if (one.wrong) row.wrong = std::max(row.wrong.value_or(0), *one.wrong);
+    }
+    row.time = median_of(times);
+    if (!medians.empty()) row.median = median_of(medians);
+    result.push_back(row);
+  }
+  return result;
+}
+
+class LogReader {
+ public:
+  LogReader(const std::string& name, const BenchLogOptions& options)
+      : name_(name), options_(options) {}
+
+  BenchTable read(const std::string& text) {
+    const auto first = text.find_first_not_of(" \t\r\n");
+    const bool is_json = first != std::string::npos && text[first] == '{';
+    const std::vector<LoggedRun> runs =
+        is_json ? std::vector<LoggedRun>{read_log_json(text, name_)} : read_log_text(text);
+    for (const LoggedRun& run : runs) add(run);
+    Candidate& candidate = choose();
+    BenchTable table = std::move(candidate.table);
+    if (candidate.runs > 1) {
+      notes_.push_back(fmt::format("{} runs of {} ranks: each size has the median of its times",
+                                   candidate.runs, table.ranks));
+    }
+    table.rows = one_row_a_size(table.rows);
+    table.notes.insert(table.notes.end(), notes_.begin(), notes_.end());
+    return table;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& expected) const {
-    std::string found;
-    for (const std::string& word : words_) found += (found.empty() ? "" : " ") + word;
-    throw ConfigError({name_, fmt::format("line {}", number_), expected, found, ""});
+  void add(const LoggedRun& run) {
+    if (!run.cut_off.empty()) {
+      const std::size_t shown = std::min<std::size_t>(run.cut_off.size(), 5);
+      notes_.push_back(fmt::format(
+          "cut off, and left out: {}{}",
+          fmt::join(run.cut_off.begin(), run.cut_off.begin() + static_cast<long>(shown), ", "),
+          shown < run.cut_off.size() ? ", ..." : ""));
+    }
+    if (run.rows.empty()) return;
+    const Places places = places_of(run);
+    BenchTable table;
+    table.program = run.program;
+    table.device = places.device;
+    table.ranks = options_.ranks ? *options_.ranks : run.ranks ? *run.ranks : places.ranks;
+    if (table.ranks == places.ranks) {
+      table.nodes = places.nodes;
+      table.ranks_per_node = places.ranks_per_node;
+      if (!places.note.empty()) table.notes.push_back(places.note);
+    }
+    if (const auto other = other_collective(run, table.ranks)) {
+      others_.push_back(fmt::format("a table of {} ({})", other->name, other->sign));
+      if (first_other_.empty()) first_other_ = run.rows.front().place;
+      return;
+    }
+    if (table.ranks == 0) {
+      table.ranks = implied_ranks(run).value_or(0);
+      if (table.ranks > 0) {
+        table.notes.push_back(fmt::format(
+            "{} ranks, as busbw / algbw says: the log does not list them", table.ranks));
+      }
+    }
+    for (Candidate& candidate : candidates_of(run, table, options_.in_place)) {
+      merge(std::move(candidate));
+    }
   }
 
-  std::vector<std::string> words_;
+  void merge(Candidate fresh) {
+    const auto same =
+        std::find_if(candidates_.begin(), candidates_.end(),
+                     [&](const Candidate& other) { return other.key() == fresh.key(); });
+    if (same == candidates_.end()) {
+      candidates_.push_back(std::move(fresh));
+      return;
+    }
+    same->runs += 1;
+    same->table.rows.insert(same->table.rows.end(), fresh.table.rows.begin(),
+                            fresh.table.rows.end());
+  }
+
+  Candidate& choose() {
+    if (candidates_.empty()) refuse_empty();
+    std::string list;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      list += fmt::format("\n  {}: {}", i + 1, candidates_[i].what());
+    }
+    const auto count = static_cast<int>(candidates_.size());
+    const int number = options_.table.value_or(1);
+    if (number < 1 || number > count || (!options_.table && count > 1)) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} has {} table{} of all-reduces; choose with --table:{}", name_,
+                              count, count == 1 ? "" : "s", list));
+    }
+    for (const std::string& other : others_) notes_.push_back("left out: " + other);
+    Candidate& candidate = candidates_[static_cast<std::size_t>(number - 1)];
+    if (candidate.table.ranks < 2) refuse_ranks(candidate.table.ranks);
+    return candidate;
+  }
+
+  [[noreturn]] void refuse_empty() const {
+    if (!others_.empty()) {
+      throw ConfigError({name_, first_other_, "a table of all-reduce", others_.front(),
+                         "measure with all_reduce_perf"});
+    }
+    throw ConfigError({name_, "", "a table of nccl-tests or of gradsync bench",
+                       notes_.empty() ? "no row of one" : notes_.front(), ""});
+  }
+
+  [[noreturn]] void refuse_ranks(int ranks) const {
+    if (ranks == 1) {
+      throw Error(ErrorCode::kUsage,
+                  name_ +
+                      " is a table of one rank: nothing is reduced. nccl-tests that was built "
+                      "without MPI=1 runs once for each process of mpirun, alone");
+    }
+    throw Error(ErrorCode::kUsage,
+                name_ +
+                    " does not say between how many ranks (two at the least) it was measured; "
+                    "say it with --ranks");
+  }
+
   const std::string& name_;
-  int number_;
+  const BenchLogOptions& options_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::string> notes_;
+  std::vector<std::string> others_;
+  std::string first_other_;
 };
-
-BenchTable read_text(const std::string& text, const std::string& name) {
-  static const std::regex rank_line(R"(^#\s+Rank\s+([0-9]+)\s.*)");
-  static const std::regex our_heading(R"(^# (gradsync .*), ([0-9]+) ranks$)");
-  BenchTable table;
-  table.program = "nccl-tests";
-  std::istringstream stream(text);
-  int number = 0;
-  for (std::string line; std::getline(stream, line);) {
-    ++number;
-    std::smatch match;
-    if (std::regex_match(line, match, rank_line)) {
-      table.ranks = std::max(table.ranks, std::stoi(match[1]) + 1);
-    } else if (std::regex_match(line, match, our_heading)) {
-      table.program = match[1];
-      table.ranks = std::stoi(match[2]);
-    } else if (!line.starts_with("#")) {
-      const TextRow row(line, name, number);
-      if (row.is_row()) table.rows.push_back(row.read());
-    }
-  }
-  return table;
-}
-
-BenchRow read_json_row(const Json& result, const std::string& name, const std::string& pointer) {
-  const char* placement = result.contains("out_of_place") ? "out_of_place" : "in_place";
-  try {
-    const Json& measured = result.at(placement);
-    BenchRow row;
-    row.bytes = result.at("size");
-    row.count = result.at("count");
-    row.type = result.at("type");
-    row.time = Seconds(measured.at("time").get<double>() * 1e-6);
-    const Json wrong = measured.value("nwrong", Json());
-    if (wrong.is_number()) row.wrong = wrong.get<std::int64_t>();
-    const std::string iterations = std::string(placement) + "_per_iter";
-    if (result.contains(iterations)) {
-      row.median = Seconds(result.at(iterations).at("p50_us").get<double>() * 1e-6);
-    }
-    return row;
-  } catch (const Json::exception&) {
-    throw ConfigError({name, pointer, "size, count, type and in_place or out_of_place {time}",
-                       result.dump().substr(0, 80), ""});
-  }
-}
-
-BenchTable read_json(const Json& json, const std::string& name) {
-  BenchTable table;
-  table.program = json.value("program", "nccl-tests");
-  if (!json.contains("results") || !json.at("results").is_array()) {
-    throw ConfigError({name, "/results", "an array, as nccl-tests -J writes it", "nothing", ""});
-  }
-  const Json config = json.value("config", Json::object());
-  if (config.contains("ranks")) table.ranks = config.at("ranks");
-  if (config.contains("devices")) table.ranks = static_cast<int>(config.at("devices").size());
-  const Json& results = json.at("results");
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    table.rows.push_back(read_json_row(results[i], name, fmt::format("/results/{}", i)));
-  }
-  return table;
-}
 
 }  // namespace
 
 BenchTable read_bench_log(const std::string& text, const std::string& name,
-                          std::optional<int> ranks) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  const bool looks_like_json = first != std::string::npos && text[first] == '{';
-  BenchTable table;
-  if (looks_like_json) {
-    const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) {
-      throw ConfigError({name, "", "the JSON of nccl-tests -J or of gradsync bench --json",
-                         "text that is not JSON", ""});
-    }
-    table = read_json(json, name);
-  } else {
-    table = read_text(text, name);
-  }
-  if (table.rows.empty()) {
-    throw ConfigError(
-        {name, "", "a table of nccl-tests or of gradsync bench", "no row of one", ""});
-  }
-  if (ranks) table.ranks = *ranks;
-  if (table.ranks < 2) {
-    throw Error(ErrorCode::kUsage,
-                name +
-                    " does not say between how many ranks (two at the least) it was measured; "
-                    "say it with --ranks");
-  }
-  return table;
+                          const BenchLogOptions& options) {
+  return LogReader(name, options).read(text);
 }
 
 }  // namespace gradsync

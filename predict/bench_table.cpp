@@ -63,6 +63,20 @@ std::string bench_type_name(std::string_view dtype) {
   return std::string(dtype);
 }
 
+std::size_t bench_type_size(std::string_view name) {
+  using Sized = std::pair<std::string_view, std::size_t>;
+  constexpr std::array<Sized, 21> kSizes{
+      {{"int8", 1},     {"uint8", 1},    {"char", 1},   {"f8e4m3", 1},  {"f8e5m2", 1},
+       {"fp8_e4m3", 1}, {"fp8_e5m2", 1}, {"half", 2},   {"fp16", 2},    {"float16", 2},
+       {"bfloat16", 2}, {"bf16", 2},     {"float", 4},  {"float32", 4}, {"int32", 4},
+       {"uint32", 4},   {"int", 4},      {"double", 8}, {"int64", 8},   {"uint64", 8},
+       {"float64", 8}}};
+  for (const auto& [known, size] : kSizes) {
+    if (name == known) return size;
+  }
+  return 0;
+}
+
 std::string bench_heading(const std::string& program, int ranks) {
   const auto line = [](auto... words) {
     return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>6}\n",

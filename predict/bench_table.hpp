@@ -27,6 +27,12 @@ struct BenchTable {
   std::string program;  ///< who measured, e.g. "gradsync bench, gloo"
   int ranks = 0;
   std::vector<BenchRow> rows;
+  int nodes = 0;                     ///< 0: not known
+  std::string device{};              ///< "NVIDIA H100 80GB HBM3"; empty: not known
+  std::vector<std::string> notes{};  ///< what a reader of the log should tell: rows left out, ...
+
+  /// Ranks of a node, where the log named its hosts: the most that any has.
+  int ranks_per_node = 0;
 };
 
 /// nccl-tests' two bandwidths, in GB/s (1e9 bytes a second): bytes / time, and that times
@@ -41,6 +47,8 @@ std::int64_t wrong_elements(const BenchTable& table);
 
 /// nccl-tests' word for a dtype ("float" for "float32"), and back: both spellings are understood.
 std::string bench_type_name(std::string_view dtype);
+/// Bytes of an element of a type by the name that a benchmark's log has for it; 0: no such type.
+std::size_t bench_type_size(std::string_view name);
 
 // The table as nccl-tests prints it, with the columns of in-place operation only (DDP reduces its
 // buckets in place). Lines are printed as they come, so each is a function.

@@ -1,14 +1,15 @@
 #include "gradsync/predict/fit.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <boost/math/distributions/students_t.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/predict/minimize.hpp"
 
 namespace gradsync {
 namespace {
@@ -22,83 +23,89 @@ struct Point {
 
 /// 97.5% quantile of Student's t.
 double student_t(int degrees_of_freedom) {
-  static constexpr std::array<double, 10> kTable{12.706, 4.303, 3.182, 2.776, 2.571,
-                                                 2.447,  2.365, 2.306, 2.262, 2.228};
   if (degrees_of_freedom < 1) return std::numeric_limits<double>::infinity();
-  if (degrees_of_freedom <= 10) return kTable[static_cast<std::size_t>(degrees_of_freedom) - 1];
-  // Cornish-Fisher's first term: within 0.5% from 10 degrees of freedom on.
-  return 1.96 + 2.3723 / degrees_of_freedom;
+  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), 0.975);
 }
 
-/// The line with the least sum of squared relative residuals.
-class Line {
+/// The curve with the least robust sum of relative residuals through some of the points: a line,
+/// or one that bends as pipelined transfers do.
+class Curve {
  public:
-  explicit Line(const std::vector<Point>& points, std::size_t first, std::size_t count)
-      : points_(points.data() + first), count_(count) {
-    // Weights 1/time^2. Sizes are scaled so that the normal equations stay well conditioned.
-    scale_ = points_[count - 1].bytes;
+  enum class Shape { kLine, kPipelined };
+
+  Curve(const std::vector<Point>& points, std::size_t first, std::size_t count,
+        Shape shape = Shape::kLine)
+      : points_(points.data() + first), count_(count), shape_(shape) {
+    std::vector<std::vector<double>> rows;
     for (std::size_t i = 0; i < count; ++i) {
-      const double w = 1 / (points_[i].time * points_[i].time);
-      const double x = points_[i].bytes / scale_;
-      sw_ += w;
-      swx_ += w * x;
-      swxx_ += w * x * x;
-      swy_ += w * points_[i].time;
-      swxy_ += w * x * points_[i].time;
+      const auto [bytes, time] = points_[i];
+      rows.push_back({1 / time, bytes / time});
+      if (shape == Shape::kPipelined) rows.back().push_back(std::sqrt(bytes) / time);
     }
-    determinant_ = sw_ * swxx_ - swx_ * swx_;
-    latency_ = (swxx_ * swy_ - swx_ * swxy_) / determinant_;
-    slope_ = (sw_ * swxy_ - swx_ * swy_) / determinant_;
-    if (latency_ < 0) {
-      latency_ = 0;
-      slope_ = swxy_ / swxx_;
-    } else if (slope_ < 0) {
-      slope_ = 0;
-      latency_ = swy_ / sw_;
-    }
-    for (std::size_t i = 0; i < count; ++i) sum_of_squares_ += std::pow(residual(i), 2);
+    fit_ = fit_relative(rows);
   }
 
-  double at(double bytes) const { return latency_ + slope_ * bytes / scale_; }
-  double residual(std::size_t i) const { return at(points_[i].bytes) / points_[i].time - 1; }
-  double sum_of_squares() const { return sum_of_squares_; }
+  double residual(std::size_t i) const { return fit_.residuals[i]; }
+  double cost() const { return fit_.cost; }
+  std::size_t parameters() const { return fit_.coefficients.size(); }
+  bool has_rate() const { return fit_.coefficients[1] > 0; }
 
   FitSegment segment() const {
     FitSegment segment;
     segment.first = static_cast<Bytes>(points_[0].bytes);
     segment.last = static_cast<Bytes>(points_[count_ - 1].bytes);
     segment.points = static_cast<int>(count_);
-    const int freedom = segment.points - 2;
-    const double variance = sum_of_squares_ / std::max(freedom, 1);
-    const double t = student_t(freedom);
-    segment.latency = {latency_, t * std::sqrt(variance * swxx_ / determinant_)};
-    segment.seconds_per_byte = {slope_ / scale_,
-                                t * std::sqrt(variance * sw_ / determinant_) / scale_};
-    segment.rms_residual = std::sqrt(sum_of_squares_ / static_cast<double>(count_));
+    segment.latency.value = fit_.coefficients[0];
+    segment.seconds_per_byte.value = fit_.coefficients[1];
+    if (shape_ == Shape::kPipelined) segment.seconds_per_root_byte = fit_.coefficients[2];
+    set_margins(segment);
+    double squares = 0;
     for (std::size_t i = 0; i < count_; ++i) {
+      squares += residual(i) * residual(i);
       if (std::abs(residual(i)) > std::abs(segment.worst_residual)) {
         segment.worst_residual = residual(i);
       }
     }
+    segment.rms_residual = std::sqrt(squares / static_cast<double>(count_));
     return segment;
   }
 
  private:
+  /// 95% intervals of a line's two numbers, from the rows that are no outliers; a bend is taken as
+  /// it is.
+  void set_margins(FitSegment& segment) const {
+    double sw = 0, swx = 0, swxx = 0;
+    const double scale = points_[count_ - 1].bytes;  // keeps the determinant well conditioned
+    for (std::size_t i = 0; i < count_; ++i) {
+      const double w = fit_.weights[i] / (points_[i].time * points_[i].time);
+      const double x = points_[i].bytes / scale;
+      sw += w;
+      swx += w * x;
+      swxx += w * x * x;
+    }
+    const double determinant = sw * swxx - swx * swx;
+    const int freedom = static_cast<int>(count_) - static_cast<int>(parameters());
+    const double variance = fit_.cost / std::max(freedom, 1);
+    const double t = student_t(freedom);
+    segment.latency.margin = t * std::sqrt(variance * swxx / determinant);
+    segment.seconds_per_byte.margin = t * std::sqrt(variance * sw / determinant) / scale;
+  }
+
   const Point* points_;
   std::size_t count_;
-  double scale_ = 1;
-  double sw_ = 0, swx_ = 0, swxx_ = 0, swy_ = 0, swxy_ = 0, determinant_ = 0;
-  double latency_ = 0, slope_ = 0, sum_of_squares_ = 0;
+  Shape shape_;
+  RelativeFit fit_;
 };
 
 std::vector<Point> points_of(const std::vector<BenchRow>& rows) {
   std::vector<Point> points;
   for (const BenchRow& row : rows) {
     const double time = row.median.value_or(row.time).count();
-    if (!(time > 0)) {
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("the time of {} bytes is not positive: nothing can be fitted to it",
-                              row.bytes));
+    constexpr double kLeastSeconds = 1e-12, kMostSeconds = 1e9;
+    if (!(time > kLeastSeconds && time < kMostSeconds)) {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("{} bytes in {:g} s: nothing can be fitted to that", row.bytes, time));
     }
     points.push_back({static_cast<double>(row.bytes), time});
   }
@@ -122,9 +129,9 @@ std::vector<std::vector<std::size_t>> best_partitions(const std::vector<Point>& 
   std::vector<std::vector<double>> cost(most, std::vector<double>(n + 1, infinite));
   std::vector<std::vector<std::size_t>> from(most, std::vector<std::size_t>(n + 1, 0));
   for (std::size_t end = least; end <= n; ++end) {
-    cost[0][end] = Line(points, 0, end).sum_of_squares();
-    for (std::size_t start = least; start + least <= end; ++start) {
-      const double last = Line(points, start, end - start).sum_of_squares();
+    cost[0][end] = Curve(points, 0, end).cost();
+    for (std::size_t start = least; most > 1 && start + least <= end; ++start) {
+      const double last = Curve(points, start, end - start).cost();
       for (std::size_t k = 1; k < most; ++k) {
         if (cost[k - 1][start] + last < cost[k][end]) {
           cost[k][end] = cost[k - 1][start] + last;
@@ -146,9 +153,9 @@ std::vector<std::vector<std::size_t>> best_partitions(const std::vector<Point>& 
   return partitions;
 }
 
-std::vector<Line> lines_of(const std::vector<Point>& points,
-                           const std::vector<std::size_t>& starts) {
-  std::vector<Line> lines;
+std::vector<Curve> lines_of(const std::vector<Point>& points,
+                            const std::vector<std::size_t>& starts) {
+  std::vector<Curve> lines;
   for (std::size_t k = 0; k < starts.size(); ++k) {
     const std::size_t end = k + 1 < starts.size() ? starts[k + 1] : points.size();
     lines.emplace_back(points, starts[k], end - starts[k]);
@@ -156,36 +163,60 @@ std::vector<Line> lines_of(const std::vector<Point>& points,
   return lines;
 }
 
-/// Bayesian information criterion of a partition into lines: a line has two numbers and a start.
-double information(const std::vector<Line>& lines, std::size_t points) {
-  double sum = 0;
-  for (const Line& line : lines) sum += line.sum_of_squares();
+/// A bend at the end, with at most one line before it.
+std::vector<std::vector<Curve>> with_a_bend(const std::vector<Point>& points) {
+  const auto least = static_cast<std::size_t>(kLeastPoints);
+  std::vector<std::vector<Curve>> all;
+  for (std::size_t start = 0; start + least <= points.size(); ++start) {
+    if (start > 0 && start < least) continue;
+    std::vector<Curve> curves;
+    if (start > 0) curves.emplace_back(points, 0, start);
+    curves.emplace_back(points, start, points.size() - start, Curve::Shape::kPipelined);
+    // A bend alone would have a bandwidth that grows for ever.
+    if (curves.back().has_rate()) all.push_back(std::move(curves));
+  }
+  return all;
+}
+
+/// Bayesian information criterion of a partition: a curve has its numbers and a start.
+double information(const std::vector<Curve>& curves, std::size_t points) {
+  double sum = 0, numbers = -1;
+  for (const Curve& curve : curves) {
+    sum += curve.cost();
+    numbers += static_cast<double>(curve.parameters()) + 1;
+  }
   const auto n = static_cast<double>(points);
   // Nothing is measured to better than one in a thousand: a line through a few points may not win
   // by going through them exactly.
   const double variance = sum / n + 1e-6;
-  return n * std::log(variance) + (3.0 * static_cast<double>(lines.size()) - 1) * std::log(n);
+  return n * std::log(variance) + numbers * std::log(n);
 }
 
 }  // namespace
 
 PiecewiseFit::PiecewiseFit(const std::vector<BenchRow>& rows, int most_segments) {
   const std::vector<Point> points = points_of(rows);
-  std::optional<std::vector<Line>> best;
+  std::vector<std::vector<Curve>> candidates;
   for (const auto& starts : best_partitions(points, static_cast<std::size_t>(most_segments))) {
-    std::vector<Line> lines = lines_of(points, starts);
-    if (!best || information(lines, points.size()) < information(*best, points.size())) {
-      best = std::move(lines);
+    candidates.push_back(lines_of(points, starts));
+  }
+  if (most_segments > 1) {
+    for (auto& curves : with_a_bend(points)) candidates.push_back(std::move(curves));
+  }
+  const auto& best =
+      *std::min_element(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
+        return information(a, points.size()) < information(b, points.size());
+      });
+  double squares = 0;
+  for (const Curve& curve : best) {
+    segments_.push_back(curve.segment());
+    const FitSegment& segment = segments_.back();
+    squares += segment.rms_residual * segment.rms_residual * segment.points;
+    if (std::abs(segment.worst_residual) > std::abs(worst_residual_)) {
+      worst_residual_ = segment.worst_residual;
     }
   }
-  double sum = 0;
-  for (const Line& line : *best) {
-    segments_.push_back(line.segment());
-    sum += line.sum_of_squares();
-    const double worst = segments_.back().worst_residual;
-    if (std::abs(worst) > std::abs(worst_residual_)) worst_residual_ = worst;
-  }
-  rms_residual_ = std::sqrt(sum / static_cast<double>(points.size()));
+  rms_residual_ = std::sqrt(squares / static_cast<double>(points.size()));
 }
 
 FitPrediction PiecewiseFit::predict(Bytes bytes) const {
@@ -195,9 +226,10 @@ FitPrediction PiecewiseFit::predict(Bytes bytes) const {
     segment = &candidate;
     if (bytes <= candidate.last) break;
   }
+  const auto size = static_cast<double>(bytes);
   FitPrediction prediction;
-  prediction.time = Seconds(segment->latency.value +
-                            static_cast<double>(bytes) * segment->seconds_per_byte.value);
+  prediction.time = Seconds(segment->latency.value + size * segment->seconds_per_byte.value +
+                            std::sqrt(size) * segment->seconds_per_root_byte);
   prediction.extrapolated = bytes < segments_.front().first || bytes > segments_.back().last;
   return prediction;
 }
@@ -215,11 +247,15 @@ std::string describe(const PiecewiseFit& fit, int ranks) {
       bandwidth = fmt::format("{:.3g} ({:.3g} to {:.3g})", factor / slope,
                               factor / (slope + margin), factor / (slope - margin));
     }
-    text += fmt::format(
-        "  {:>12}{:>14}{:>8}{:>22}{:>26}{:>9.1f}%{:>+9.1f}%\n", segment.first, segment.last,
-        segment.points,
-        fmt::format("{:.4g} +- {:.2g}", segment.latency.value * 1e6, segment.latency.margin * 1e6),
-        bandwidth, segment.rms_residual * 100, segment.worst_residual * 100);
+    const bool is_bent = segment.seconds_per_root_byte > 0;
+    if (is_bent && slope > 0) bandwidth = fmt::format("{:.3g} in the end", factor / slope);
+    const std::string latency = is_bent
+                                    ? fmt::format("{:.4g}, bent", segment.latency.value * 1e6)
+                                    : fmt::format("{:.4g} +- {:.2g}", segment.latency.value * 1e6,
+                                                  segment.latency.margin * 1e6);
+    text += fmt::format("  {:>12}{:>14}{:>8}{:>22}{:>26}{:>9.1f}%{:>+9.1f}%\n", segment.first,
+                        segment.last, segment.points, latency, bandwidth,
+                        segment.rms_residual * 100, segment.worst_residual * 100);
   }
   text += fmt::format("# residuals over all sizes: rms {:.1f}%, worst {:+.1f}%\n",
                       fit.rms_residual() * 100, fit.worst_residual() * 100);

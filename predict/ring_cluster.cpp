@@ -30,6 +30,7 @@ double rounded(double value) {
 
 RingCluster fit_ring_cluster(const BenchTable& table, int ranks_per_node, const std::string& name,
                              const FitRange* range) {
+  const int nodes = (table.ranks + ranks_per_node - 1) / ranks_per_node;
   RingCluster fit;
   fit.range = {0, std::numeric_limits<Bytes>::max()};
   if (range != nullptr) {
@@ -48,13 +49,15 @@ RingCluster fit_ring_cluster(const BenchTable& table, int ranks_per_node, const 
   fit.hop.latency = Seconds(fit.line.latency.value / steps);
   fit.hop.bandwidth = {steps / n / fit.line.seconds_per_byte.value};
 
-  const nlohmann::ordered_json link = {
-      {"bandwidth", format_bandwidth({rounded(fit.hop.bandwidth.value)})},
-      {"latency", format_duration(Seconds(rounded(fit.hop.latency.count() / 2)))}};
+  using Json = nlohmann::ordered_json;
+  const std::string bandwidth = format_bandwidth({rounded(fit.hop.bandwidth.value)});
+  const Json link = {{"bandwidth", bandwidth},
+                     {"latency", format_duration(Seconds(rounded(fit.hop.latency.count() / 2)))}};
   fit.cluster = {{"name", name}, {"library", "gloo"}, {"gpus_per_node", ranks_per_node}};
-  if (ranks_per_node == 1) {
-    // Inside a node there is nothing to take time.
-    fit.cluster["intra_node"] = {{"bandwidth", "1000TBps"}, {"latency", "0s"}};
+  if (nodes > 1) {
+    // A ring goes at the pace of its slowest hop, the one between nodes. What is inside a node is
+    // at least as fast, and the log does not say by how much.
+    fit.cluster["intra_node"] = {{"bandwidth", bandwidth}, {"latency", "0s"}};
     fit.cluster["inter_node"] = link;
   } else {
     fit.cluster["intra_node"] = link;

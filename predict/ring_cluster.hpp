@@ -23,8 +23,8 @@ struct RingCluster {
 
 /// A ring of n ranks takes 2(n-1) (a + S/(n b)) for S bytes (simulator/README.md), so a line
 /// through the measured times gives a hop's latency a and bandwidth b. A hop is two cables: each
-/// has half of the latency. With `ranks_per_node` 1 they are the nodes' cables (inter_node), else
-/// those inside a node (intra_node).
+/// has half of the latency. Where the ranks need more than one node of `ranks_per_node` they are
+/// the nodes' cables (inter_node), of one adapter a node, else those inside a node (intra_node).
 ///
 /// Used are the sizes in `range`; by default those of 64 KiB and more, where gradients are, or all
 /// if there are fewer than three of those. `name` becomes that of the description.

@@ -201,6 +201,10 @@ TuneAnswer tune_buckets(const BucketSetting& baseline, Bytes model_bytes, const 
   return answer;
 }
 
+double TuneAnswer::gain() const {
+  return 1 - best.result.step_p50 / baseline.result.step_p50;
+}
+
 std::string describe(const TuneAnswer& answer) {
   std::string text =
       fmt::format("# {:<9} {:<50}{:>12}{:>12}{:>12}{:>12}{:>12}{:>9}\n", "", "setting", "step",
@@ -214,12 +218,20 @@ std::string describe(const TuneAnswer& answer) {
   }
   const double now = answer.baseline.result.step_p50;
   const double best = answer.best.result.step_p50;
-  if (answer.best.setting == answer.baseline.setting || best >= now * 0.999) {
+  const bool is_faster = !(answer.best.setting == answer.baseline.setting) && best < now * 0.999;
+  if (is_faster && !answer.is_worth_it()) {
+    text += fmt::format(
+        "Keep {}: with {} the step would take {} instead of {}, {:.1f}% less: no difference "
+        "beyond "
+        "the uncertainty of {:g}%.\n",
+        describe(answer.baseline.setting), describe(answer.best.setting), ms(best), ms(now),
+        answer.gain() * 100, answer.uncertainty * 100);
+  } else if (!is_faster) {
     text += fmt::format("Keep {}: no other setting is faster by more than 0.1%.\n",
                         describe(answer.baseline.setting));
   } else {
     text += fmt::format("Set {}: the step takes {} instead of {}, {:.1f}% less.\n",
-                        describe(answer.best.setting), ms(best), ms(now), (1 - best / now) * 100);
+                        describe(answer.best.setting), ms(best), ms(now), answer.gain() * 100);
     text += reason(answer.baseline, answer.best) + "\n";
     text += first_bucket_line(answer);
   }

@@ -22,6 +22,10 @@ struct TuneTrial {
   PointResult result;
 };
 
+/// How far the difference of two simulated steps can be from that of real ones: what a calibrated
+/// Gloo and published training steps showed (docs/accuracy.md).
+inline constexpr double kStepUncertainty = 0.03;
+
 struct TuneAnswer {
   TuneTrial baseline;  ///< the scenario as it is
   TuneTrial best_cap;  ///< with the scenario's own first bucket
@@ -30,6 +34,12 @@ struct TuneAnswer {
   std::vector<TuneTrial> first_trials;  ///< of the first bucket, with the best cap, by its size
   /// A step cannot be shorter, whatever the buckets: data, forward, backward and optimizer alone.
   double least_seconds = 0;
+  /// Of a simulated step, as a share of it: a smaller gain is no difference.
+  double uncertainty = kStepUncertainty;
+
+  /// Of the step, by the best setting in place of the scenario's own: 0.1 is 10% less.
+  double gain() const;
+  bool is_worth_it() const { return gain() > uncertainty; }
 };
 
 /// Looks for the bucket_cap_mb, and with it for the first_bucket_cap_mb, with the shortest median

@@ -241,7 +241,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   group_options.device_slots = device_slots(options.faults, ranks);
   SimGroup group(engine, network, collectives, actors, group_options);
 
-  const Outages outages(engine, platform, actors, [&](int, const std::string& sentence) {
+  Outages outages(engine, platform, actors, [&](int, const std::string& sentence) {
     group.fail({ErrorCode::kRankDied, sentence});
   });
   schedule_world_faults(engine, loads, options.faults);

@@ -11,6 +11,7 @@ gradsync_packages=(
   g++ cmake ninja-build pkg-config
   libgloo-dev libsimgrid-dev libopenblas-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libxxhash-dev libasio-dev libjemalloc-dev
+  libnlopt-cxx-dev libboost-dev
   catch2 libbenchmark-dev
 )
 

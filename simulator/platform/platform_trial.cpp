@@ -108,6 +108,8 @@ std::optional<std::string> find_fault(const ClusterSpec& cluster, int ranks, Pro
   if (auto fault = find_list_option(cluster.platform_file)) return fault;
   SimEngine engine;
   const Platform platform(engine, cluster, ranks);
+  // What a run does as it begins: some kinds of zones know their routes from then on only.
+  engine.simgrid().get_netzone_root()->seal();
   for (int rank = 0; rank < ranks; ++rank) {
     const s4u::Host* host = platform.host(rank);
     if (!host->is_on()) return fmt::format("host {} is off from the start", host->get_cname());

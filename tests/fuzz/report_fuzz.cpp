@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <random>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -14,41 +13,10 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/testbed/diagnosis/diagnosis.hpp"
 #include "gradsync/testbed/record/rank_report_json.hpp"
+#include "tests/fuzz/damage.hpp"
 #include "tests/support/hand_made_reports.hpp"
 
-namespace {
-
 using namespace gradsync;
-
-/// Cuts the text, changes bytes, or puts a piece of it somewhere else.
-std::string damage(std::string text, std::mt19937_64& random) {
-  const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
-  switch (below(4)) {
-    case 0:
-      text.resize(below(text.size()));
-      break;
-    case 1:
-      for (std::size_t n = 1 + below(8); n > 0 && !text.empty(); --n) {
-        text[below(text.size())] = static_cast<char>(below(256));
-      }
-      break;
-    case 2: {
-      const std::string piece = text.substr(below(text.size()), below(200));
-      text.insert(below(text.size()), piece);
-      break;
-    }
-    default:
-      // A number for another one: the text stays JSON, and says something absurd.
-      for (std::size_t n = 1 + below(6); n > 0; --n) {
-        const std::size_t at = text.find_first_of("0123456789", below(text.size()));
-        if (at != std::string::npos) text[at] = static_cast<char>('0' + below(10));
-      }
-      break;
-  }
-  return text;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   const std::string amount = argc > 1 ? argv[1] : "2000";
@@ -68,7 +36,7 @@ int main(int argc, char** argv) {
     std::vector<RankReport> reports;
     for (const std::string& text : texts) {
       try {
-        reports.push_back(rank_report_from_text(damage(text, random), "dump"));
+        reports.push_back(rank_report_from_text(test::damage(text, random), "dump"));
         ++read;
       } catch (const Error&) {
         continue;  // said what is wrong with it

@@ -5,7 +5,6 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/predict/accuracy.hpp"
-#include "gradsync/predict/minimize.hpp"
 #include "gradsync/predict/ring_cluster.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -89,15 +88,6 @@ TEST_CASE("accuracy: parts of a table have budgets of their own, and no row hide
   CHECK_THAT(accuracy_text({table}, true), contains("BEYOND"));
   CHECK_THAT(accuracy_markdown({table}), contains("**beyond**"));
   CHECK(accuracy_json({table}).at("tables")[0].at("groups")[0].at("within") == false);
-}
-
-TEST_CASE("minimize finds two numbers of very different scale") {
-  const auto valley = [](const std::vector<double>& x) {
-    return std::pow(std::log(x[0] / 3e-6), 2) + std::pow(std::log(x[1] / 2e11), 2) + 1;
-  };
-  const auto found = minimize(valley, {1e-5, 1e11});
-  CHECK(found[0] == Approx(3e-6).epsilon(0.01));
-  CHECK(found[1] == Approx(2e11).epsilon(0.01));
 }
 
 TEST_CASE("ring cluster: the hop of a ring that takes as long as was measured") {

@@ -1,10 +1,7 @@
-// Reading benchmark logs, and the lines through them.
+// The lines through a benchmark's table.
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "gradsync/core/error.hpp"
-#include "gradsync/predict/bench_log.hpp"
 #include "gradsync/predict/fit.hpp"
 #include "tests/support/catch.hpp"
 
@@ -13,34 +10,6 @@ namespace {
 
 using test::Approx;
 using test::contains;
-
-// The form of nccl-tests 2.12 and later, with the root column and both placements.
-const std::string kNewLog =
-    "# nThread 1 nGpus 8 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5\n"
-    "#\n# Using devices\n"
-    "#  Rank  0 Group  0 Pid   4711 on  node-1 device  0 [0x0f] NVIDIA A100-SXM4-40GB\n"
-    "#  Rank  1 Group  0 Pid   4711 on  node-1 device  1 [0x15] NVIDIA A100-SXM4-40GB\n"
-    "#\n"
-    "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
-    "time\n"
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            "
-    "(us)\n"
-    "     1048576        262144     float     sum      -1     76.7   13.67   23.92      0     75.2 "
-    "  "
-    "13.94   24.40      0\n"
-    "     2097152        524288     float     sum      -1    112.4   18.66   32.66    N/A    110.1 "
-    "  "
-    "19.05   33.33    N/A\n"
-    "     4194304       1048576     float     sum      -1      N/A     N/A     N/A    N/A    134.5 "
-    "  "
-    "31.18   54.57      0\n"
-    "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 37.05\n";
-
-// Before 2.12: no root, an error in place of #wrong.
-const std::string kOldLog =
-    "#       size         count    type   redop     time   algbw   busbw     error     time\n"
-    "     1048576        262144   float     sum     89.3   11.75   20.56  1e-07     88.0   11.9   "
-    "20.8  1e-07\n";
 
 std::vector<BenchRow> rows_on_a_line(double latency, double rate, Bytes first, Bytes last) {
   std::vector<BenchRow> rows;
@@ -54,69 +23,6 @@ std::vector<BenchRow> rows_on_a_line(double latency, double rate, Bytes first, B
 }
 
 }  // namespace
-
-TEST_CASE("bench log: nccl-tests' text of today") {
-  const BenchTable table = read_bench_log(kNewLog, "log");
-  CHECK(table.program == "nccl-tests");
-  CHECK(table.ranks == 2);
-  REQUIRE(table.rows.size() == 3);
-  CHECK(table.rows[0].bytes == 1048576);
-  CHECK(table.rows[0].count == 262144);
-  CHECK(table.rows[0].time.count() == Approx(76.7e-6));  // out of place
-  CHECK(table.rows[0].wrong == 0);
-  CHECK_FALSE(table.rows[1].wrong.has_value());
-  CHECK(table.rows[2].time.count() == Approx(134.5e-6));  // in place: the other was not measured
-  CHECK(read_bench_log(kNewLog, "log", 8).ranks == 8);
-}
-
-TEST_CASE("bench log: nccl-tests' text of 2019, which does not say the ranks on its rows") {
-  CHECK_THROWS_WITH(read_bench_log(kOldLog, "old.txt"), contains("--ranks"));
-  const BenchTable table = read_bench_log(kOldLog, "old.txt", 8);
-  REQUIRE(table.rows.size() == 1);
-  CHECK(table.rows[0].time.count() == Approx(89.3e-6));
-  CHECK_FALSE(table.rows[0].wrong.has_value());
-}
-
-TEST_CASE("bench log: what gradsync bench writes is read back, text and JSON") {
-  BenchTable table{"gradsync bench allreduce on gloo", 4, rows_on_a_line(1e-4, 1e9, 1024, 8192)};
-  for (BenchRow& row : table.rows) {
-    row.count = row.bytes / 4;
-    row.type = "float";
-    row.wrong = 0;
-  }
-  std::string text = bench_heading(table.program, table.ranks);
-  for (const BenchRow& row : table.rows) text += bench_line(row, table.ranks);
-  text += bench_footer(table);
-  for (const std::string& log : {text, to_json(table).dump()}) {
-    const BenchTable back = read_bench_log(log, "log");
-    CHECK(back.program == table.program);
-    CHECK(back.ranks == 4);
-    REQUIRE(back.rows.size() == table.rows.size());
-    for (std::size_t i = 0; i < back.rows.size(); ++i) {
-      CHECK(back.rows[i].bytes == table.rows[i].bytes);
-      CHECK(back.rows[i].time.count() == Approx(table.rows[i].time.count()).epsilon(1e-3));
-      CHECK(back.rows[i].wrong == 0);
-    }
-  }
-}
-
-TEST_CASE("bench log: the JSON of nccl-tests -J") {
-  const std::string json = R"({"config": {"devices": [{"rank": 0}, {"rank": 1}]},
-    "results": [{"size": 1024, "count": 256, "type": "float", "redop": "sum", "root": "-1",
-      "out_of_place": {"time": 40.5, "alg_bw": 0.03, "bus_bw": 0.03, "nwrong": 0},
-      "in_place": {"time": 39.0, "alg_bw": 0.03, "bus_bw": 0.03, "nwrong": 0}}]})";
-  const BenchTable table = read_bench_log(json, "log.json");
-  CHECK(table.ranks == 2);
-  REQUIRE(table.rows.size() == 1);
-  CHECK(table.rows[0].time.count() == Approx(40.5e-6));
-}
-
-TEST_CASE("bench log: what is wrong is named with its place") {
-  CHECK_THROWS_WITH(read_bench_log("nothing here\n", "a.txt"), contains("a.txt"));
-  CHECK_THROWS_WITH(read_bench_log("{\"results\": [{}]}", "b.json"), contains("/results/0"));
-  CHECK_THROWS_WITH(read_bench_log("{]", "c.json"), contains("not JSON"));
-  CHECK_THROWS_WITH(read_bench_log("8 2 float sum -1 bad 0 0 0\n", "d.txt", 2), contains("line 1"));
-}
 
 TEST_CASE("fit: one line is found exactly, with no margin and no second segment") {
   const PiecewiseFit fit(rows_on_a_line(30e-6, 2e11, 8, 1 << 28));
@@ -160,6 +66,34 @@ TEST_CASE("fit: a measured table, with margins that hold what noise does to it")
   CHECK(segment.latency.margin < 10e-6);
   CHECK(fit.rms_residual() == Approx(0.05).epsilon(0.1));
   CHECK(std::abs(fit.worst_residual()) < 0.1);
+}
+
+TEST_CASE("fit: three sizes of a pipelined collective predict those between them") {
+  std::vector<BenchRow> rows;
+  for (const Bytes mib : {1, 32, 1024}) {
+    BenchRow row;
+    row.bytes = mib << 20;
+    const auto size = static_cast<double>(row.bytes);
+    row.time = Seconds(20e-6 + size / 400e9 + std::sqrt(size) * 1e-8);
+    rows.push_back(row);
+  }
+  const PiecewiseFit fit(rows);
+  REQUIRE(fit.segments().size() == 1);
+  CHECK(fit.segments()[0].seconds_per_root_byte == Approx(1e-8).epsilon(1e-3));
+  for (const Bytes mib : {2, 8, 128, 4096}) {
+    const auto size = static_cast<double>(mib << 20);
+    CHECK(fit.predict(mib << 20).time.count() ==
+          Approx(20e-6 + size / 400e9 + std::sqrt(size) * 1e-8).epsilon(1e-3));
+  }
+  CHECK_THAT(describe(fit, 8), contains("bent"));
+}
+
+TEST_CASE("fit: a wild measurement does not drag the line along") {
+  auto rows = rows_on_a_line(50e-6, 1e10, 1024, 1 << 28);
+  rows[9].time *= 20;
+  const PiecewiseFit fit(rows, 1);
+  CHECK(fit.segments()[0].latency.value == Approx(50e-6).epsilon(0.05));
+  CHECK(1 / fit.segments()[0].seconds_per_byte.value == Approx(1e10).epsilon(0.05));
 }
 
 TEST_CASE("fit: no line has a negative latency, and too little is refused") {

@@ -54,7 +54,7 @@ struct Network {
 
 TEST_CASE("tune finds a cap near the best one, and says what it gains") {
   Network network{1e-4};
-  const TuneAnswer answer = tune_buckets({"25", "null"}, kModel, std::ref(network));
+  TuneAnswer answer = tune_buckets({"25", "null"}, kModel, std::ref(network));
   // The minimum of 400 l / c + c 1e-5 is at sqrt(400 l / 1e-5) = 63 MiB.
   CHECK(std::stod(answer.best.setting.cap) >= 45);
   CHECK(std::stod(answer.best.setting.cap) <= 90);
@@ -64,6 +64,12 @@ TEST_CASE("tune finds a cap near the best one, and says what it gains") {
   CHECK(network.tried.count("null null") == 1);
   CHECK(network.tried.count("500 null") == 1);  // the whole model in one bucket
   CHECK(network.tried.count("1000 null") == 0);
+  // 1.8% is less than a simulated step is certain to.
+  CHECK(answer.gain() == Approx(0.018).epsilon(0.1));
+  CHECK_FALSE(answer.is_worth_it());
+  CHECK_THAT(describe(answer), contains("Keep bucket_cap_mb=25") &&
+                                   contains("no difference beyond the uncertainty of 3%"));
+  answer.uncertainty = 0.01;
   const std::string text = describe(answer);
   CHECK_THAT(text, contains("Set bucket_cap_mb=" + answer.best.setting.cap));
   CHECK_THAT(text, contains("pay their latency less often"));
@@ -78,7 +84,8 @@ TEST_CASE("tune keeps a setting that nothing beats") {
 
 TEST_CASE("tune looks for the first bucket with the best cap, and says what that alone gains") {
   Network network{1e-4, 3};
-  const TuneAnswer answer = tune_buckets({"25", "null"}, kModel, std::ref(network));
+  TuneAnswer answer = tune_buckets({"25", "null"}, kModel, std::ref(network));
+  answer.uncertainty = 0.001;
   CHECK(answer.best.setting.cap == answer.best_cap.setting.cap);
   CHECK(answer.best_cap.setting.first == "null");
   CHECK(std::stod(answer.best.setting.first) >= 2);
@@ -94,7 +101,8 @@ TEST_CASE("tune looks for the first bucket with the best cap, and says what that
 
 TEST_CASE("tune leaves the first bucket as it is where no other gains") {
   Network network{1e-4};
-  const TuneAnswer answer = tune_buckets({"25", "null"}, kModel, std::ref(network));
+  TuneAnswer answer = tune_buckets({"25", "null"}, kModel, std::ref(network));
+  answer.uncertainty = 0.001;
   CHECK(answer.best.setting.first == "null");
   CHECK_FALSE(answer.first_trials.empty());
   CHECK_THAT(describe(answer), contains("none of"));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/predict/repeats.hpp"
 #include "gradsync/predict/ring_cluster.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/record/statistics.hpp"
@@ -22,6 +23,7 @@ struct CalibrateOptions {
   std::string min_bytes = "64K";
   std::string max_bytes = "32M";
   int gpus_per_node = 0;
+  int repeats = 3;
   bool only_network = false;
   std::string out = "cluster.json";
 };
@@ -58,6 +60,29 @@ FlopsPerSecond measure_compute_rate(const Scenario& bench) {
           real_seconds};
 }
 
+/// The benchmark, as often as it is wanted: a machine's noise shows between runs, not within one.
+RepeatedBench measure_network(const PreparedAllreduceRun& prepared, int repeats) {
+  const int ranks = static_cast<int>(prepared.scenario.ranks);
+  std::vector<BenchTable> runs;
+  for (int run = 0; run < repeats; ++run) {
+    std::cout << bench_heading(prepared.program, ranks) << std::flush;
+    runs.push_back(run_allreduce(
+        prepared, [&](const BenchRow& row) { std::cout << bench_line(row, ranks) << std::flush; }));
+  }
+  return combine_runs(runs);
+}
+
+/// Says so where the machine was not quiet. Whether it was.
+bool warn_of_noise(const std::vector<std::string>& signs) {
+  for (const std::string& sign : signs) std::cerr << "WARNING: " << sign << '\n';
+  if (!signs.empty()) {
+    std::cerr
+        << "WARNING: this says little of the machine: let nothing else run, and measure again "
+           "with more iterations (-n) and runs (--repeats)\n";
+  }
+  return signs.empty();
+}
+
 int calibrate(const CalibrateOptions& options) {
   AllreduceRunOptions run = options.run;
   run.bench.min_bytes = parse_bench_size(options.min_bytes);
@@ -69,14 +94,17 @@ int calibrate(const CalibrateOptions& options) {
                 "calibrate measures a real backend; \"" + scenario.backend + "\" is simulated");
   }
   const int ranks = static_cast<int>(scenario.ranks);
-  std::cout << bench_heading(prepared.program, ranks) << std::flush;
-  const BenchTable table = run_allreduce(
-      prepared, [&](const BenchRow& row) { std::cout << bench_line(row, ranks) << std::flush; });
-  std::cout << describe(PiecewiseFit(table.rows), ranks);
+  const RepeatedBench bench = measure_network(prepared, options.repeats);
+  std::cout << describe(PiecewiseFit(bench.table.rows), ranks);
   RingCluster ring =
-      fit_ring_cluster(table, options.gpus_per_node > 0 ? options.gpus_per_node : ranks,
+      fit_ring_cluster(bench.table, options.gpus_per_node > 0 ? options.gpus_per_node : ranks,
                        fmt::format("{} on {} ranks here", scenario.backend, ranks));
   std::cout << describe(ring, ranks);
+  std::vector<std::string> remarks = ranges_of(ring, bench);
+  for (const std::string& range : remarks) std::cout << "# " << range << '\n';
+  const std::vector<std::string> noise = signs_of_noise(bench, ring);
+  for (const std::string& sign : noise) remarks.push_back("not to be trusted: " + sign);
+  ring.cluster["//"] = remarks;
   if (!options.only_network && find_backend("sim").is_built_in()) {
     const FlopsPerSecond rate = measure_compute_rate(scenario);
     ring.cluster["compute_rate"] =
@@ -87,7 +115,7 @@ int calibrate(const CalibrateOptions& options) {
   write_file(options.out, ring.cluster.dump(2) + "\n");
   std::cout << fmt::format("cluster description: {} (in a scenario: \"cluster\": \"{}\")\n",
                            options.out, options.out);
-  return 0;
+  return warn_of_noise(noise) ? 0 : 1;
 }
 
 }  // namespace
@@ -96,7 +124,9 @@ void add_calibrate_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "calibrate",
       "Measure all-reduces and compute on this machine, and write a cluster description");
-  command->footer("Nothing else should run on the machine while it measures.");
+  command->footer(
+      "Nothing else should run on the machine while it measures. Ends with 1 if the times are too "
+      "noisy\nto be trusted; the description is written all the same, and says so.");
   auto options = std::make_shared<CalibrateOptions>();
   add_allreduce_run_options(*command, options->run);
   command->add_option("-b,--min-bytes", options->min_bytes, "Smallest size")->capture_default_str();
@@ -106,6 +136,11 @@ void add_calibrate_command(CLI::App& app, Invocation& invocation) {
   command->add_option(
       "--gpus-per-node", options->gpus_per_node,
       "Ranks per node in the description (default: all; 1: each rank is a machine)");
+  command
+      ->add_option("--repeats", options->repeats,
+                   "Runs of the benchmark, each with processes of its own; medians are taken")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   command->add_flag("--only-network", options->only_network,
                     "Do not measure compute (replayed models have their times in their profiles)");
   command->add_option("--out", options->out, "File to write")

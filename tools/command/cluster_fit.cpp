@@ -1,7 +1,8 @@
 #include "tools/command/cluster_fit.hpp"
 
 #include <algorithm>
-#include <variant>
+#include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,8 +29,13 @@ class Number {
     read(cluster.at(pointer_));
   }
 
-  double start() const { return value_; }
   std::string key() const { return key_; }
+
+  /// What is physically possible, and what the description has.
+  BoundedNumber bounded() const {
+    const auto [least, most] = bounds();
+    return {std::clamp(value_, least, most), least, most};
+  }
 
   /// Four digits are kept, here as in what is written down in the end.
   Json form(double value) const {
@@ -39,9 +45,23 @@ class Number {
     return kept;
   }
   void put(Json& cluster, double value) const { cluster[pointer_] = form(value); }
+  std::string text(double value) const {
+    const Json json = form(value);
+    return json.is_string() ? json.get<std::string>() : json.dump();
+  }
 
  private:
   enum class Kind { kDuration, kBandwidth, kPlain };
+
+  std::pair<double, double> bounds() const {
+    if (kind_ == Kind::kBandwidth) {
+      // NVLink 6 has 1.8 TB/s a GPU, an adapter of 1.6 Tb/s has 200 GB/s.
+      return {1e6, key_.starts_with("inter_node") ? 200e9 : 2e12};
+    }
+    if (kind_ == Kind::kDuration) return {1e-8, 0.1};
+    if (key_ == "software.hop_latency_scale") return {0.25, 10};
+    return {value_ / 8, value_ * 8};
+  }
 
   void read(const Json& found) {
     if (found.is_number()) {
@@ -68,36 +88,102 @@ class Number {
   double value_ = 0;
 };
 
+/// Of the error, a mean of |ln(simulated / measured)|: less than this is no difference.
+constexpr double kNoDifference = 0.003;
+/// A number that moves by a factor of e has to gain this much.
+constexpr double kPull = 0.002;
+
+class Fitter {
+ public:
+  Fitter(const AccuracyTable& table, const Json& cluster, const std::vector<std::string>& keys)
+      : cluster_(cluster) {
+    fit_.table = table;
+    fit_.table.scenario["simulation"]["fidelity"] = "flow";
+    for (const std::string& key : keys) numbers_.emplace_back(cluster, key);
+    for (const Number& number : numbers_) bounded_.push_back(number.bounded());
+  }
+
+  ClusterFit run() {
+    simulate_table(fit_.table, cluster_);
+    fit_.error_before = geometric_mean_error(fit_.table.rows);
+    const double error_as_it_was = weighted_error(fit_.table.rows);
+    std::vector<double> best =
+        minimize([this](const std::vector<double>& values) { return cost(values); }, bounded_);
+    const std::vector<bool> is_undetermined = put_back(best);
+    const double error = simulate(best);
+    if (error > error_as_it_was) {
+      fit_.cluster = cluster_;
+      simulate_table(fit_.table, cluster_);
+      for (std::size_t i = 0; i < best.size(); ++i) best[i] = bounded_[i].start;
+    }
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      const bool at_bound = !is_undetermined[i] && (best[i] < bounded_[i].least * 1.02 ||
+                                                    best[i] > bounded_[i].most / 1.02);
+      fit_.numbers.push_back({numbers_[i].key(), numbers_[i].text(best[i]),
+                              numbers_[i].text(bounded_[i].start), is_undetermined[i], at_bound});
+    }
+    return fit_;
+  }
+
+ private:
+  double simulate(const std::vector<double>& values) {
+    fit_.cluster = cluster_;
+    for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i].put(fit_.cluster, values[i]);
+    simulate_table(fit_.table, fit_.cluster);
+    return weighted_error(fit_.table.rows);
+  }
+
+  double cost(const std::vector<double>& values) {
+    double pull = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      pull += std::pow(std::log(values[i] / bounded_[i].start), 2);
+    }
+    return simulate(values) + kPull * pull;
+  }
+
+  /// Numbers whose start explains the table as well get it back.
+  std::vector<bool> put_back(std::vector<double>& best) {
+    std::vector<bool> is_undetermined;
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      const double least = simulate(best);
+      std::vector<double> other = best;
+      other[i] = bounded_[i].start;
+      const bool makes_no_difference = simulate(other) < least + kNoDifference;
+      const bool has_moved = std::abs(std::log(best[i] / bounded_[i].start)) > 0.1;
+      is_undetermined.push_back(makes_no_difference && has_moved);
+      if (makes_no_difference) best = other;
+    }
+    return is_undetermined;
+  }
+
+  Json cluster_;
+  std::vector<Number> numbers_;
+  std::vector<BoundedNumber> bounded_;
+  ClusterFit fit_;
+};
+
 }  // namespace
 
 ClusterFit fit_cluster(const AccuracyTable& table, const Json& cluster,
                        const std::vector<std::string>& keys) {
-  if (keys.empty() || keys.size() > 2) {
-    throw Error(ErrorCode::kUsage,
-                "one or two numbers can be fitted; with more, anything would fit");
+  if (keys.empty() || keys.size() > 4) {
+    throw Error(ErrorCode::kUsage, "one to four numbers can be fitted: more would fit anything");
   }
-  std::vector<Number> numbers;
-  std::vector<double> start;
-  for (const std::string& key : keys) {
-    numbers.emplace_back(cluster, key);
-    start.push_back(numbers.back().start());
+  return Fitter(table, cluster, keys).run();
+}
+
+std::vector<std::string> keys_to_fit(const Json& cluster, int ranks, std::size_t rows) {
+  const bool one_node = cluster.at("gpus_per_node").get<int>() >= ranks;
+  const std::string links = one_node ? "intra_node" : "inter_node";
+  std::vector<std::string> keys = {links + ".bandwidth"};
+  if (cluster.at("library") == "nccl") {
+    keys.insert(keys.end(), {"software.per_operation", "software.hop_latency_scale"});
+  } else {
+    keys.push_back(links + ".latency");
   }
-  ClusterFit fit;
-  fit.table = table;
-  const auto simulate = [&](const std::vector<double>& values) {
-    fit.cluster = cluster;
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].put(fit.cluster, values[i]);
-    simulate_table(fit.table, fit.cluster);
-    return weighted_error(fit.table.rows);
-  };
-  const std::vector<double> best = minimize(simulate, start);
-  simulate(best);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const Json form = numbers[i].form(best[i]);
-    fit.numbers.push_back(
-        {numbers[i].key(), form.is_string() ? form.get<std::string>() : form.dump()});
-  }
-  return fit;
+  // Three rows a number: with fewer the numbers would take up the simulation's own errors.
+  keys.resize(std::clamp<std::size_t>(rows / 3, 1, keys.size()));
+  return keys;
 }
 
 }  // namespace gradsync

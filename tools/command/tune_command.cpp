@@ -17,6 +17,7 @@ constexpr const char* kName = "tune";
 
 struct TuneOptions {
   ManyRunsOptions runs;
+  double uncertainty_percent = kStepUncertainty * 100;
   bool json = false;
 };
 
@@ -46,6 +47,8 @@ nlohmann::ordered_json to_json(const TuneAnswer& answer) {
           {"best", to_json(answer.best)},
           {"best_cap_alone", to_json(answer.best_cap)},
           {"least_seconds", answer.least_seconds},
+          {"uncertainty", answer.uncertainty},
+          {"is_worth_it", answer.is_worth_it()},
           {"trials", trials}};
 }
 
@@ -69,7 +72,8 @@ int tune(const TuneOptions& options) {
   };
   const BucketSetting baseline{text(scenario.ddp.bucket_cap_mb),
                                text(scenario.ddp.first_bucket_cap_mb)};
-  const TuneAnswer answer = tune_buckets(baseline, model_bytes(scenario), run);
+  TuneAnswer answer = tune_buckets(baseline, model_bytes(scenario), run);
+  answer.uncertainty = options.uncertainty_percent / 100;
   std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
   return 0;
 }
@@ -82,6 +86,11 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
   command->footer("Finished runs are kept in the folder of --out, and not repeated.");
   auto options = std::make_shared<TuneOptions>();
   add_many_runs_options(*command, kName, options->runs);
+  command
+      ->add_option("--uncertainty", options->uncertainty_percent,
+                   "In percent of a step: a smaller gain is called no difference")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return tune(*options); }; });

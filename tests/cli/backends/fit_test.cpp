@@ -5,9 +5,11 @@
 
 #include "gradsync/core/units.hpp"
 #include "gradsync/predict/accuracy.hpp"
+#include "gradsync/predict/outliers.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/scenarios.hpp"
+#include "tests/support/bench_logs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -76,6 +78,147 @@ TEST_CASE("fit --cluster fits two numbers through the simulation itself") {
   CHECK(run_command({"fit", directory.path() / "none.txt"}).exit_status == 2);
 }
 
+TEST_CASE("fit takes nodes from the log, and its description predicts the log it was made from") {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() / "log.txt";
+  const std::string cluster = directory.path() / "cluster.json";
+  for (const auto& [nodes, each] : {std::pair{2, 1}, {2, 8}, {8, 8}, {1, 8}}) {
+    CAPTURE(nodes, each);
+    MadeLog made;
+    made.nodes = nodes;
+    made.ranks_per_node = each;
+    std::ofstream(log) << made_text(made);
+    const CommandResult fit = run_command({"fit", log, "--out", cluster});
+    CAPTURE(fit.out, fit.err);
+    REQUIRE(fit.exit_status == 0);
+    const auto description = nlohmann::ordered_json::parse(read_file(cluster));
+    CHECK(description.at("gpus_per_node") == each);
+    CHECK(description.contains("inter_node") == (nodes > 1));
+    const auto link = description.at(nodes > 1 ? "inter_node" : "intra_node");
+    const double n = made.ranks();
+    CHECK(gradsync::parse_bandwidth(link.at("bandwidth").get<std::string>()).value ==
+          Approx(3e9 * 2 * (n - 1) / n).epsilon(0.01));
+    const CommandResult again = run_command(
+        {"bench", "allreduce", "--backend", "sim", "--ranks", std::to_string(made.ranks()), "-b",
+         "4M", "-e", "4M", "--cluster", cluster, "--json", "--set", "simulation.fidelity=flow"});
+    REQUIRE(again.exit_status == 0);
+    CHECK(again.json().at("results")[0].at("in_place").at("time").get<double>() ==
+          Approx(made_time_us(made, 4 << 20)).epsilon(0.03));
+  }
+}
+
+TEST_CASE("fit refuses other collectives, and says loudly where a ring misses its log") {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() / "log.txt";
+  MadeLog made;
+  made.root = 0;
+  made.bus_factor = 1;
+  std::ofstream(log) << made_text(made);
+  const CommandResult reduce = run_command({"fit", log});
+  CHECK(reduce.exit_status == 2);
+  CHECK_THAT(reduce.err, contains("a table of reduce (root 0, not -1"));
+
+  // A step of ten times at 4 MiB: no line goes through that.
+  std::string text;
+  MadeLog fast, slow;
+  fast.sizes = {65536, 131072, 262144, 524288, 1048576, 2097152};
+  slow.sizes = {4194304, 8388608, 16777216, 33554432, 67108864};
+  fast.gigabytes_per_second = 50;
+  slow.latency_us = 40000;
+  std::ofstream(log) << made_text(fast) + made_text(slow);
+  const CommandResult missed = run_command({"fit", log});
+  CAPTURE(missed.out, missed.err);
+  CHECK(missed.exit_status == 1);
+  CHECK_THAT(missed.err, contains("WARNING: the description misses the log"));
+  CHECK_THAT(missed.out, contains("geometric mean error"));
+}
+
+TEST_CASE("fit --cluster leaves alone what the log does not determine, and what is impossible") {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() / "log.txt";
+  const std::string base = shipped("clusters/dgx-a100.json");
+  // Large sizes alone know nothing of latencies, faster than NVLink can be.
+  MadeLog made;
+  made.sizes = {1LL << 30, 1LL << 31, 1LL << 32};
+  made.latency_us = 0;
+  made.gigabytes_per_second = 9000;
+  std::ofstream(log) << made_text(made);
+  const std::string cluster = directory.path() / "cluster.json";
+  const CommandResult fit =
+      run_command({"fit", log, "--cluster", base, "--vary",
+                   "intra_node.bandwidth,software.hop_latency_scale", "--out", cluster});
+  CAPTURE(fit.out, fit.err);
+  CHECK(fit.exit_status == 1);  // it cannot be reached
+  CHECK_THAT(fit.out, contains("does not determine it"));
+  const auto description = nlohmann::ordered_json::parse(read_file(cluster));
+  CHECK(gradsync::parse_bandwidth(description.at("intra_node").at("bandwidth").get<std::string>())
+            .value <= 2.01e12);
+  CHECK(description.at("software").at("hop_latency_scale").get<double>() >= 0.25);
+  CHECK(run_command({"fit", log, "--algo", "ring"}).exit_status == 2);
+}
+
+TEST_CASE("fit --against finds a machine that uses two of its eight adapters") {
+  const TemporaryDirectory directory;
+  const auto log_of = [&](const std::string& name, const std::vector<std::string>& changes) {
+    std::vector<std::string> arguments = {"bench",
+                                          "allreduce",
+                                          "--backend",
+                                          "sim",
+                                          "--ranks",
+                                          "16",
+                                          "-b",
+                                          "1K",
+                                          "-e",
+                                          "1G",
+                                          "-f",
+                                          "4",
+                                          "-c",
+                                          "0",
+                                          "--json",
+                                          "--cluster",
+                                          shipped("clusters/dgx-h100.json"),
+                                          "--set",
+                                          "simulation.fidelity=flow"};
+    for (const std::string& change : changes) {
+      arguments.push_back("--set");
+      arguments.push_back(change);
+    }
+    const CommandResult bench = run_command(arguments);
+    REQUIRE(bench.exit_status == 0);
+    const std::string file = directory.path() / name;
+    std::ofstream(file) << bench.out;
+    return file;
+  };
+  const auto against = [&](const std::string& log) {
+    return run_command({"fit", log, "--against", shipped("clusters/dgx-h100.json")});
+  };
+  const CommandResult healthy = against(log_of("healthy.json", {}));
+  CAPTURE(healthy.out, healthy.err);
+  CHECK(healthy.exit_status == 0);
+  CHECK_THAT(healthy.out, contains("as fast as"));
+  const CommandResult sick = against(log_of("sick.json", {"cluster.nics_per_node=2"}));
+  CAPTURE(sick.out, sick.err);
+  CHECK(sick.exit_status == 1);
+  CHECK_THAT(sick.out, contains("times slower than") && contains("adapters in use: 2 of 8"));
+}
+
+TEST_CASE("fit --against finds every published table that is an outlier by the rule") {
+  for (const auto& entry : fs::directory_iterator(shipped("validation"))) {
+    const auto table = gradsync::load_accuracy_table(entry.path());
+    if (table.is_training) continue;
+    std::vector<gradsync::MeasuredTime> rows;
+    for (const auto& row : table.rows) {
+      rows.push_back({static_cast<int>(row.ranks), row.bytes, row.measured});
+    }
+    if (gradsync::outlier_signs(rows, {}).empty()) continue;
+    const CommandResult check =
+        run_command({"fit", entry.path(), "--against", shipped("clusters/dgx-h100.json")});
+    CAPTURE(entry.path().string(), check.out, check.err);
+    CHECK(check.exit_status == 1);
+    CHECK_THAT(check.out, contains("a sick machine or a disturbed run"));
+  }
+}
+
 TEST_CASE("calibrate measures Gloo and compute here, and writes a cluster that runs in sim") {
   const TemporaryDirectory directory;
   const std::string cluster = directory.path() / "cluster.json";
@@ -83,9 +226,11 @@ TEST_CASE("calibrate measures Gloo and compute here, and writes a cluster that r
       run_command({"calibrate", "--ranks", "2", "-b", "64K", "-e", "16M", "-f", "16", "-n", "5",
                    "-w", "1", "--out", cluster});
   INFO(calibrate.err);
-  REQUIRE(calibrate.exit_status == 0);
+  // A machine that runs other tests beside this one may well be called noisy.
+  REQUIRE((calibrate.exit_status == 0 || calibrate.err.find("WARNING") != std::string::npos));
   const auto description = nlohmann::ordered_json::parse(read_file(cluster));
   CHECK(description.at("library") == "gloo");
+  CHECK_THAT(description.at("//").dump(), contains("(95%)"));
   CHECK(gradsync::parse_compute_rate(description.at("compute_rate").get<std::string>()).value > 0);
   CHECK(run_command({"bench", "allreduce", "--backend", "sim", "--ranks", "2", "-b", "1M", "-e",
                      "1M", "--cluster", cluster})

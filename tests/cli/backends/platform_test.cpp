@@ -103,7 +103,7 @@ TEST_CASE("platform file: a host that goes off is a rank that died, not one that
   const CommandResult bench = platform.bench(2);
   CAPTURE(bench.err);
   CHECK(bench.exit_status == 6);
-  CHECK_THAT(bench.err, contains("rank 0 died: its host a went off at 500us"));
+  CHECK_THAT(bench.err, contains("rank 0 died: its host a went off at 0.5ms"));
 
   const std::string scenario = fs::path(platform.folder.path()) / "s.json";
   std::ofstream(scenario)
@@ -115,7 +115,7 @@ TEST_CASE("platform file: a host that goes off is a rank that died, not one that
   const auto diagnosis = run.json().at("diagnosis");
   CHECK(diagnosis.at("kind") == "rank_died");
   CHECK(diagnosis.at("ranks").dump() == "[0]");
-  CHECK_THAT(run.json().dump(), contains("host a is off since 500us"));
+  CHECK_THAT(run.json().dump(), contains("host a is off since 0.5ms"));
 
   // A host that is off from the start is no host.
   platform.add("off.txt", "0 0\n");
@@ -137,5 +137,5 @@ TEST_CASE("platform file: a link that goes off for good is a network that fails"
   CAPTURE(run.out, run.err);
   CHECK(run.exit_status == 4);
   CHECK(run.json().at("diagnosis").at("kind") != "stalled_rank");
-  CHECK_THAT(run.json().dump(), contains("link wire is off since 500us"));
+  CHECK_THAT(run.json().dump(), contains("link wire is off since 0.5ms"));
 }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "gradsync/predict/bench_log_table.hpp"
+
+namespace gradsync {
+
+/// The run in the JSON of nccl-tests' -J or of `gradsync bench --json`. Of a file that ends early
+/// it has the rows that are whole. Throws ConfigError, naming `name`, for other JSON.
+LoggedRun read_log_json(const std::string& text, const std::string& name);
+
+}  // namespace gradsync
