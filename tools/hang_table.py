@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The catalog of docs/hangs.md, from the scenarios in scenarios/hangs/.
+"""Two tables of docs/hangs.md: the catalog, from the scenarios in scenarios/hangs/, and the kinds of a
+diagnosis, from their rows in testbed/diagnosis/kinds.cpp.
 
-  tools/hang_table.py           writes it between the two markers of the page
+  tools/hang_table.py           writes them between the markers of the page
   tools/hang_table.py --check   ends with 1 if the page is not what it would write
 """
 
@@ -12,8 +13,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "hangs.md"
-BEGIN = "<!-- catalog: written by tools/hang_table.py -->\n"
-END = "<!-- end of catalog -->\n"
+ROWS = ROOT / "testbed" / "diagnosis" / "kinds.cpp"
+MARKERS = {name: (f"<!-- {name}: written by tools/hang_table.py -->\n", f"<!-- end of {name} -->\n")
+           for name in ("catalog", "kinds")}
 
 KINDS = {
     "K01": "uneven shards",
@@ -60,7 +62,21 @@ def rows():
     return sorted(found, key=lambda row: row[:3])
 
 
-def table():
+def diagnosis_kinds():
+    """The table of the kinds: name, entry of the catalog, meaning, what to do."""
+    literal = r'"(?:[^"\\]|\\.)*"'
+    row = re.compile(rf"KindRow\{{(k\w+),((?:\s*(?:{literal}\s*)+,){{3}}\s*(?:{literal}\s*)+)\}}")
+    lines = ["| kind | entry | what it means | what to do |", "| --- | --- | --- | --- |"]
+    for match in row.finditer(ROWS.read_text()):
+        # Adjacent literals are one; what is between two values is a comma.
+        values = ["".join(text[1:-1] for text in re.findall(literal, value))
+                  for value in re.findall(rf"(?:{literal}\s*)+", match.group(2))]
+        name, catalog, meaning, fix = (value.replace("|", "\\|") for value in values)
+        lines.append(f"| `{name}` | {catalog} | {meaning} | {fix} |")
+    return "\n".join(lines) + "\n"
+
+
+def catalog():
     lines = ["| kind | entry | scenario | public report | verdict |", "| --- | --- | --- | --- | --- |"]
     for kind, _, name, scenario in rows():
         diagnosis = scenario["expect"]["diagnosis"]
@@ -73,11 +89,15 @@ def table():
     return "\n".join(lines) + "\n"
 
 
+def fill(page, name, table):
+    begin, end = MARKERS[name]
+    before, rest = page.split(begin)
+    return before + begin + table + end + rest.split(end)[1]
+
+
 def main():
     page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    wanted = before + BEGIN + table() + END + after
+    wanted = fill(fill(page, "catalog", catalog()), "kinds", diagnosis_kinds())
     if sys.argv[1:] == ["--check"]:
         if page != wanted:
             sys.exit("docs/hangs.md is not up to date: run tools/hang_table.py")

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/autograd/parameter_hash.hpp"
-#include "gradsync/testbed/diagnosis/evidence.hpp"
 #include "gradsync/testbed/diagnosis/rules.hpp"
 
 namespace gradsync::diagnosis {
@@ -46,24 +45,65 @@ bool any_collective(const Digest& digest) {
 
 }  // namespace
 
-void note_tie(Diagnosis& diagnosis) {
-  diagnosis.confidence = "tie";
-  diagnosis.notes.push_back(
-      "the two sides are equally large, so the majority does not say which is right");
+void set_kind(Diagnosis& diagnosis, DiagnosisKind kind) {
+  diagnosis.kind = kind;
+  diagnosis.catalog = row_of(kind).catalog;
+  diagnosis.fix = row_of(kind).fix;
 }
 
+Diagnosis make_diagnosis(DiagnosisKind kind, const char* verdict) {
+  Diagnosis diagnosis;
+  diagnosis.verdict = verdict;
+  set_kind(diagnosis, kind);
+  return diagnosis;
+}
+
+void note_majority(Diagnosis& diagnosis, const Disagreement& disagreement) {
+  if (disagreement.undecided()) {
+    diagnosis.confidence = "open";
+    diagnosis.notes.push_back(fmt::format(
+        "evidence of {} is missing and could turn the majority, so it does not say "
+        "which side is right",
+        disagreement.silent == 1 ? "one rank" : fmt::format("{} ranks", disagreement.silent)));
+  } else if (disagreement.tie()) {
+    diagnosis.confidence = "tie";
+    diagnosis.notes.push_back(
+        "the two sides are equally large, so the majority does not say which is right");
+  }
+}
+
+namespace {
+
+/// Kinds that the records of the named ranks alone show, whatever others did.
+bool is_shown_by_itself(DiagnosisKind kind) {
+  return kind == DiagnosisKind::kError || kind == DiagnosisKind::kRankDied ||
+         kind == DiagnosisKind::kStartFailed || kind == DiagnosisKind::kUnevenShards;
+}
+
+/// Kinds that are found in the records of steps.
+bool is_of_steps(DiagnosisKind kind) {
+  return kind >= DiagnosisKind::kLossScaleDiffers && kind <= DiagnosisKind::kStraggler;
+}
+
+}  // namespace
+
 void weigh(Diagnosis& found, const Digest& digest) {
+  if (found.kind == DiagnosisKind::kUnknown) found.confidence = "open";
   if (found.confidence != "certain") return;
-  if (found.kind == "unknown") {
+  const bool heard = !digest.testimonies.empty();
+  if (digest.gaps.steps && is_of_steps(found.kind)) {
     found.confidence = "open";
-  } else if (found.kind == "network" || !digest.with(Standing::kUnknown).empty()) {
+  } else if (!digest.absent().empty()) {
+    found.confidence = is_shown_by_itself(found.kind) ? "likely" : "open";
+  } else if (found.kind == DiagnosisKind::kNetwork || digest.gaps.scenario || heard ||
+             !digest.with(Standing::kUnknown).empty()) {
     found.confidence = "likely";
   }
 }
 
 std::vector<std::string> ruled_out(const Diagnosis& found, const Digest& digest) {
   std::vector<std::string> list;
-  const bool complete = digest.with(Standing::kUnknown).empty();
+  const bool complete = digest.with(Standing::kUnknown).empty() && digest.absent().empty();
   if (!complete) return list;  // what a silent rank did cannot be excluded
   if (digest.with(Standing::kFailed).empty() && digest.with(Standing::kDied).empty()) {
     list.push_back("a crash: no rank failed or died");
@@ -82,7 +122,7 @@ std::vector<std::string> ruled_out(const Diagnosis& found, const Digest& digest)
   if (hashed >= 0 && !first_hash_difference(digest)) {
     list.push_back(fmt::format("parameters that differ: equal on all ranks up to step {}", hashed));
   }
-  if (!digest.all_finished() && found.kind != "network" &&
+  if (!digest.all_finished() && found.kind != DiagnosisKind::kNetwork &&
       digest.with(Standing::kRunning).empty()) {
     list.push_back("a rank that is busy: each waits in a collective or has ended");
   }

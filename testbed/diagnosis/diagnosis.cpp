@@ -21,14 +21,16 @@ using namespace diagnosis;
 // clang-format off: a rule a line
 constexpr Rule kRules[] = {
     // The job did not get going.
+    find_start_failed,
     find_duplicate_device,
     find_different_model,
-    find_group_creation,
     find_unreachable,
+    find_group_creation,
     find_not_joined,
     // A rank went another way, or failed.
     find_uneven_shards,
     find_hidden_error,
+    find_turn,
     find_out_of_step,
     find_parameters_differ,
     find_misuse,
@@ -36,10 +38,12 @@ constexpr Rule kRules[] = {
     find_error,
     // All wait: for what?
     find_out_of_slots,
-    find_cycle,
     find_left_loop,
+    find_detour,
+    find_cycle,
     find_slow_section,
     find_stopped,
+    find_left_behind,
     find_stalled,
     find_late_rank,
     find_network,
@@ -54,17 +58,45 @@ constexpr Rule kRules[] = {
     // Nothing is wrong but the time, or worth more than a line.
     find_straggler,
     find_padding,
+    describe_gaps,
 };
 // clang-format on
+
+/// The evidence that is missing, but for reports.
+void add_gaps(Diagnosis& found, const Digest& digest) {
+  std::vector<int> testified;
+  for (const RankView& view : digest.ranks) {
+    if (view.testified) testified.push_back(view.rank);
+  }
+  if (!testified.empty()) {
+    found.notes.push_back(
+        fmt::format("the files of {} are missing: what is said of {} is what the errors of the "
+                    "others say",
+                    rank_list(testified), testified.size() == 1 ? "it" : "them"));
+  }
+  for (const std::string& file : digest.gaps.files) found.notes.push_back(file);
+  if (!digest.gaps.summaries.empty()) {
+    found.notes.push_back(
+        fmt::format("of {} only the summary in ranks.jsonl is there: its samples, "
+                    "tensors and earlier collectives are missing",
+                    rank_list(digest.gaps.summaries)));
+  }
+  if (digest.rings_wrapped()) {
+    found.notes.push_back(
+        "the flight recorder's ring was full: the collectives before those that it holds are "
+        "missing");
+  }
+}
 
 /// What bears on every verdict: evidence that is missing, and findings that are not the cause.
 void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
   const std::vector<int> unknown = digest.with(Standing::kUnknown);
   if (!unknown.empty()) {
     found.notes.push_back(fmt::format(
-        "no report of {}: what is said of them follows from the others and the scenario",
-        rank_list(unknown)));
+        "no report of {}: what is said of them follows from the others and the scenario{}",
+        rank_list(unknown), digest.absent().empty() ? "" : "; their files are missing"));
   }
+  add_gaps(found, digest);
   std::vector<int> cleaning_up;
   for (const RankView& view : digest.ranks) {
     if (view.report != nullptr && view.report->clean_up_since) cleaning_up.push_back(view.rank);
@@ -87,7 +119,7 @@ void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
                                         difference->describe("has hash", "have hash")));
     }
   }
-  if (answered != find_out_of_step && found.verdict != "desync") {
+  if (answered != find_out_of_step && answered != find_turn && found.verdict != "desync") {
     if (const auto mismatch = first_mismatch(digest)) {
       found.notes.push_back(fmt::format("collective #{} did not meet its like: {}",
                                         mismatch->record->sequence,
@@ -98,9 +130,9 @@ void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
 
 }  // namespace
 
-std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports,
-                                  const Scenario& scenario) {
-  const Digest digest = make_digest(reports, scenario);
+std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports, const Scenario& scenario,
+                                  const EvidenceGaps& gaps) {
+  const Digest digest = make_digest(reports, scenario, gaps);
   std::optional<Diagnosis> found;
   const auto answered = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule rule) {
     found = rule(digest);

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gradsync/testbed/diagnosis/kinds.hpp"
+#include "gradsync/testbed/record/evidence_gaps.hpp"
 #include "gradsync/testbed/record/rank_report.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
@@ -62,7 +64,7 @@ struct Diagnosis {
   /// missing or other causes are ruled out; "tie": something differs, and no majority says which
   /// side is right; "open": the records show who waits, but not why
   std::string confidence = "certain";
-  std::string kind;        ///< "uneven_shards", "rank_died", "error", "mismatch", "unknown", ...
+  DiagnosisKind kind = DiagnosisKind::kUnknown;
   std::string catalog;     ///< its entry in docs/hangs.md, "K01"; empty where it has none
   std::vector<int> ranks;  ///< the root cause is there, ascending; empty where it is not known
   std::optional<std::int64_t> step;    ///< the first wrong one
@@ -85,7 +87,9 @@ struct Diagnosis {
 /// was what the scenario says. Does not
 /// know which world the reports come from: equal reports give equal text. Reports of some ranks may
 /// be missing, in any order, or without detail; what is missing is said in `notes`.
-std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports, const Scenario& scenario);
+/// `gaps`: what is missing beside reports.
+std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports, const Scenario& scenario,
+                                  const EvidenceGaps& gaps = {});
 
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
 /// For a terminal, ends with a line end.

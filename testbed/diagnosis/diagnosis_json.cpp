@@ -57,7 +57,7 @@ Json to_json(const Diagnosis& diagnosis) {
   return {
       {"verdict", diagnosis.verdict},
       {"confidence", diagnosis.confidence},
-      {"kind", diagnosis.kind},
+      {"kind", to_string(diagnosis.kind)},
       {"catalog", text_or_null(diagnosis.catalog)},
       {"ranks", diagnosis.ranks},
       {"step", or_null(diagnosis.step)},

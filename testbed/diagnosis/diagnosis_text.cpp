@@ -38,7 +38,7 @@ std::string entry(const char* name, const std::string& text) {
 }
 
 std::string headline(const Diagnosis& diagnosis) {
-  std::string text = fmt::format("{}: {}", diagnosis.verdict, diagnosis.kind);
+  std::string text = fmt::format("{}: {}", diagnosis.verdict, to_string(diagnosis.kind));
   if (!diagnosis.catalog.empty()) text += fmt::format(" ({})", diagnosis.catalog);
   if (!diagnosis.ranks.empty()) text += ", " + rank_list(diagnosis.ranks);
   if (diagnosis.step) text += fmt::format(", step {}", *diagnosis.step);

@@ -1,6 +1,11 @@
 #include "gradsync/testbed/diagnosis/digest.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "gradsync/testbed/diagnosis/testimony.hpp"
 
 namespace gradsync::diagnosis {
 namespace {
@@ -48,6 +53,7 @@ Standing standing_of(const RankReport& report, bool pending) {
 RankView view_of(const RankReport& report) {
   RankView view;
   view.rank = report.rank;
+  view.given = true;
   view.report = &report;
   view.collectives = all_collectives(report);
   for (const CollectiveRecord* record : view.collectives) {
@@ -80,6 +86,44 @@ void find_first_failure(Digest& digest) {
       first = view.report->ended;
     }
   }
+}
+
+/// Ranks that say nothing themselves, as far as the errors of others speak of them.
+void add_testimonies(Digest& digest, const std::vector<RankReport>& reports) {
+  for (auto& [rank, report] : read_testimonies(reports)) {
+    if (rank < 0 || rank >= static_cast<int>(digest.ranks.size())) continue;
+    RankView& view = digest.ranks[static_cast<std::size_t>(rank)];
+    if (view.standing != Standing::kUnknown) continue;
+    const bool given = view.given;
+    digest.testimonies.push_back(std::move(report));
+    view = view_of(digest.testimonies.back());
+    view.given = given;
+    view.testified = true;
+  }
+}
+
+void find_groups(Digest& digest) {
+  std::vector<int> all(digest.ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  for (const RankView& view : digest.ranks) {
+    std::map<std::string_view, std::int64_t> first;  // the oldest that this rank remembers
+    for (const CollectiveRecord* record : view.collectives) {
+      const auto [oldest, added] = first.try_emplace(record->group, record->sequence);
+      oldest->second = std::min(oldest->second, record->sequence);
+      if (!added) continue;
+      digest.members[record->group].push_back(view.rank);
+    }
+    // What others say of it is not from a ring; a summary has only where the rank stands.
+    if (view.testified || (view.report != nullptr && view.report->phases.empty())) continue;
+    for (const auto& [group, sequence] : first) {
+      std::int64_t& since = digest.recorded_since[std::string(group)];
+      since = std::max(since, sequence);
+    }
+  }
+  for (auto& [group, ranks] : digest.members) {
+    if (group.starts_with("new_group ")) ranks = all;  // a call of all ranks
+  }
+  digest.members[kDefaultGroupName] = std::move(all);
 }
 
 }  // namespace
@@ -115,8 +159,37 @@ bool Digest::all_finished() const {
                      [](const RankView& view) { return view.standing == Standing::kFinished; });
 }
 
-Digest make_digest(const std::vector<RankReport>& reports, const Scenario& scenario) {
+bool Digest::all_known_finished() const {
+  bool any = false;
+  for (const RankView& view : ranks) {
+    if (!view.given && !view.testified) continue;
+    if (view.standing != Standing::kFinished) return false;
+    any = true;
+  }
+  return any;
+}
+
+std::vector<int> Digest::absent() const {
+  std::vector<int> found;
+  for (const RankView& view : ranks) {
+    if (!view.given && !view.testified) found.push_back(view.rank);
+  }
+  return found;
+}
+
+bool Digest::is_forgotten(const CollectiveRecord& record) const {
+  const auto since = recorded_since.find(record.group);
+  return since != recorded_since.end() && record.sequence <= since->second && since->second > 0;
+}
+
+bool Digest::rings_wrapped() const {
+  return std::ranges::any_of(recorded_since, [](const auto& of) { return of.second > 0; });
+}
+
+Digest make_digest(const std::vector<RankReport>& reports, const Scenario& scenario,
+                   EvidenceGaps gaps) {
   Digest digest;
+  digest.gaps = std::move(gaps);
   digest.scenario = &scenario;
   digest.ranks.resize(static_cast<std::size_t>(std::max<std::int64_t>(scenario.ranks, 0)));
   for (std::size_t rank = 0; rank < digest.ranks.size(); ++rank) {
@@ -129,6 +202,8 @@ Digest make_digest(const std::vector<RankReport>& reports, const Scenario& scena
       digest.ranks[static_cast<std::size_t>(report.rank)] = view_of(report);
     }
   }
+  add_testimonies(digest, reports);
+  find_groups(digest);
   find_first_failure(digest);
   return digest;
 }

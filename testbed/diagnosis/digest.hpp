@@ -1,9 +1,12 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <list>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "gradsync/testbed/record/evidence_gaps.hpp"
 #include "gradsync/testbed/record/rank_report.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
@@ -33,6 +36,8 @@ struct RankView {
   /// The first one that did not complete; set for kBlocked, and for others that left one behind.
   const CollectiveRecord* pending = nullptr;
   bool timed_out = false;  ///< blocked, and its own deadline ended it
+  bool given = false;      ///< there is a report, be it one in which nothing stands
+  bool testified = false;  ///< `report` was made of what other ranks' errors say of this one
 
   std::int64_t steps_completed() const { return report != nullptr ? report->steps_completed : 0; }
 };
@@ -44,15 +49,32 @@ enum class FirstFailure { kNone, kTimeout, kError, kDeath };
 /// outlive it.
 struct Digest {
   const Scenario* scenario = nullptr;
+  EvidenceGaps gaps;
   std::vector<RankView> ranks;  ///< by rank, all of the world
   FirstFailure first_failure = FirstFailure::kNone;
   int first_failed_rank = -1;      ///< -1 for kNone
   std::vector<int> foreign_ranks;  ///< of reports that cannot be of this run's ranks; left out
+  /// By process group, the ranks that are known to issue collectives in it; all in the default one.
+  std::map<std::string, std::vector<int>> members;
+  /// By process group, the first sequence number from which on every rank's records reach: before
+  /// it somebody's ring has forgotten what the rank issued.
+  std::map<std::string, std::int64_t> recorded_since;
+  std::list<RankReport> testimonies;  ///< the reports of ranks that are `testified`
 
+  const RankView& of(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
   std::vector<int> with(Standing standing) const;
   bool all_finished() const;
+  /// Every rank of which there is a report has finished, and there is one.
+  bool all_known_finished() const;
+  /// Ranks of which nothing was given: what they did is not known, and their silence says nothing.
+  std::vector<int> absent() const;
+  /// A collective that somebody's ring has forgotten.
+  bool is_forgotten(const CollectiveRecord& record) const;
+  /// Some ring has forgotten something.
+  bool rings_wrapped() const;
 };
 
-Digest make_digest(const std::vector<RankReport>& reports, const Scenario& scenario);
+Digest make_digest(const std::vector<RankReport>& reports, const Scenario& scenario,
+                   EvidenceGaps gaps = {});
 
 }  // namespace gradsync::diagnosis

@@ -1,6 +1,7 @@
 #include "gradsync/testbed/diagnosis/evidence.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -13,38 +14,64 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Largest group first; equally large ones by their first rank, so that the order means nothing
-/// more.
-std::vector<RankGroup> by_size(const std::map<std::string, std::vector<int>>& ranks_by_what) {
-  std::vector<RankGroup> groups;
-  for (const auto& [what, ranks] : ranks_by_what) groups.push_back({ranks, what});
-  std::sort(groups.begin(), groups.end(), [](const RankGroup& a, const RankGroup& b) {
-    return std::make_tuple(b.ranks.size(), a.ranks.front()) <
-           std::make_tuple(a.ranks.size(), b.ranks.front());
-  });
-  return groups;
-}
-
 using Key = std::pair<std::string, std::int64_t>;  // group, sequence
 
-/// The lowest key at which some rank's record differs from the first rank's.
+/// When something happened: in which step, and at which time. The steps come first, because the
+/// clocks of several machines need not agree.
+using Moment = std::pair<std::int64_t, Seconds>;
+
+Moment moment_of(const CollectiveRecord& record) {
+  return {record.label.step, record.issued};
+}
+
+/// The earliest key at which some rank's record differs from the first rank's.
 std::optional<Key> first_differing_key(const Digest& digest) {
   std::map<Key, const CollectiveRecord*> reference;
   std::optional<Key> first;
+  Moment when;
   for (const RankView& view : digest.ranks) {
     for (const CollectiveRecord* record : view.collectives) {
       const auto [entry, added] = reference.try_emplace({record->group, record->sequence}, record);
       if (added || same_signature(*entry->second, *record)) continue;
-      if (!first || entry->first < *first) first = entry->first;
+      const Moment moment = std::min(moment_of(*entry->second), moment_of(*record));
+      if (first && when <= moment) continue;
+      first = entry->first;
+      when = moment;
     }
   }
   return first;
 }
 
+std::size_t silent_of(const Digest& digest, const std::vector<int>& members) {
+  const std::vector<int> absent = digest.absent();
+  return static_cast<std::size_t>(std::ranges::count_if(
+      members, [&](int rank) { return std::ranges::find(absent, rank) != absent.end(); }));
+}
+
 }  // namespace
+
+Disagreement compare_ranks(const std::map<std::string, std::vector<int>>& ranks_by_what,
+                           std::size_t silent) {
+  Disagreement disagreement;
+  disagreement.silent = silent;
+  for (const auto& [what, ranks] : ranks_by_what) disagreement.groups.push_back({ranks, what});
+  // Equally large ones by their first rank, so that the order means nothing more.
+  std::ranges::sort(disagreement.groups, [](const RankGroup& a, const RankGroup& b) {
+    return std::make_tuple(b.ranks.size(), a.ranks.front()) <
+           std::make_tuple(a.ranks.size(), b.ranks.front());
+  });
+  return disagreement;
+}
+
+bool Disagreement::undecided() const {
+  std::size_t all = silent;
+  for (const RankGroup& group : groups) all += group.ranks.size();
+  return silent > 0 && groups[0].ranks.size() * 2 <= all;
+}
 
 std::vector<int> Disagreement::odd_ranks() const {
   std::vector<int> ranks;
+  if (undecided()) return ranks;
   for (std::size_t i = tie() ? 0 : 1; i < groups.size(); ++i) {
     ranks.insert(ranks.end(), groups[i].ranks.begin(), groups[i].ranks.end());
   }
@@ -76,7 +103,8 @@ std::optional<Mismatch> first_mismatch(const Digest& digest) {
     }
   }
   Mismatch mismatch;
-  mismatch.groups = by_size(ranks_by_signature);
+  static_cast<Disagreement&>(mismatch) =
+      compare_ranks(ranks_by_signature, silent_of(digest, digest.members.at(key->first)));
   mismatch.record = records.at(mismatch.groups[0].what);
   mismatch.odd = records.at(mismatch.groups[1].what);
   return mismatch;
@@ -103,48 +131,82 @@ std::optional<SiteDifference> first_site_difference(const Digest& digest) {
   if (found == nullptr) return std::nullopt;
   SiteDifference difference;
   difference.record = found;
-  difference.groups = by_size(ranks_by_site[{found->group, found->sequence}]);
+  static_cast<Disagreement&>(difference) =
+      compare_ranks(ranks_by_site[{found->group, found->sequence}],
+                    silent_of(digest, digest.members.at(found->group)));
   return difference;
 }
 
-std::optional<HashDifference> first_hash_difference(const Digest& digest) {
-  std::map<std::int64_t, std::map<std::string, std::vector<int>>> ranks_by_step_and_hash;
-  std::map<std::int64_t, std::int64_t> epochs;
+std::vector<StepOfRanks> steps_of_ranks(const Digest& digest) {
+  const bool joins = digest.scenario->ddp.join.enable;
+  // In a join a rank is compared with those alone that took as many steps before the epoch: the
+  // state of its optimizer has as many updates.
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, StepOfRanks> steps;
   for (const RankView& view : digest.ranks) {
     if (view.report == nullptr) continue;
+    std::map<std::int64_t, std::int64_t> taken;  // by epoch
     for (const StepRecord& step : view.report->steps) {
-      if (step.parameter_hash.empty()) continue;
-      ranks_by_step_and_hash[step.step][step.parameter_hash].push_back(view.rank);
-      epochs.emplace(step.step, step.epoch);
+      const std::int64_t nth = taken[step.epoch]++;
+      const auto place = joins ? std::tuple(step.epoch, step.step - nth, nth)
+                               : std::tuple(std::int64_t{0}, std::int64_t{0}, step.step);
+      steps[place].emplace_back(view.rank, &step);
     }
   }
-  for (const auto& [step, ranks_by_hash] : ranks_by_step_and_hash) {
+  std::vector<StepOfRanks> list;
+  for (auto& [place, of_ranks] : steps) list.push_back(std::move(of_ranks));
+  return list;
+}
+
+std::optional<HashDifference> first_hash_difference(const Digest& digest) {
+  for (StepOfRanks& records : steps_of_ranks(digest)) {
+    std::map<std::string, std::vector<int>> ranks_by_hash;
+    for (const auto& [rank, step] : records) {
+      if (!step->parameter_hash.empty()) ranks_by_hash[step->parameter_hash].push_back(rank);
+    }
     if (ranks_by_hash.size() < 2) continue;
+    const bool lost = digest.gaps.steps || !digest.absent().empty();
     HashDifference difference;
-    difference.groups = by_size(ranks_by_hash);
-    difference.step = step;
-    difference.epoch = epochs.at(step);
+    static_cast<Disagreement&>(difference) =
+        compare_ranks(ranks_by_hash, lost ? digest.ranks.size() - records.size() : 0);
+    difference.step = records.front().second->step;
+    difference.epoch = records.front().second->epoch;
+    difference.records = std::move(records);
     return difference;
   }
   return std::nullopt;
 }
 
-std::optional<Frontier> find_frontier(const Digest& digest) {
-  Frontier frontier;
+std::vector<Frontier> find_frontiers(const Digest& digest) {
+  std::map<Key, Frontier> frontiers;
   for (const RankView& view : digest.ranks) {
     if (view.standing != Standing::kBlocked || view.pending == nullptr) continue;
-    if (frontier.record == nullptr || view.pending->sequence < frontier.record->sequence) {
-      frontier.record = view.pending;
+    Frontier& frontier = frontiers[{view.pending->group, view.pending->sequence}];
+    if (frontier.record == nullptr) frontier.record = view.pending;
+    frontier.waiting.push_back(view.rank);
+  }
+  std::vector<Frontier> list;
+  for (auto& [key, frontier] : frontiers) {
+    const auto members = digest.members.find(key.first);
+    if (members != digest.members.end()) {
+      std::ranges::set_difference(members->second, frontier.waiting,
+                                  std::back_inserter(frontier.missing));
     }
+    list.push_back(std::move(frontier));
   }
-  if (frontier.record == nullptr) return std::nullopt;
-  for (const RankView& view : digest.ranks) {
-    const bool waits = view.standing == Standing::kBlocked && view.pending != nullptr &&
-                       view.pending->sequence == frontier.record->sequence &&
-                       view.pending->group == frontier.record->group;
-    (waits ? frontier.waiting : frontier.missing).push_back(view.rank);
-  }
-  return frontier;
+  std::ranges::stable_sort(list, {}, [](const Frontier& f) { return moment_of(*f.record); });
+  return list;
+}
+
+std::optional<Frontier> find_frontier(const Digest& digest) {
+  std::vector<Frontier> frontiers = find_frontiers(digest);
+  if (frontiers.empty()) return std::nullopt;
+  return std::move(frontiers.front());
+}
+
+void place(Diagnosis& diagnosis, const CollectiveRecord& record) {
+  diagnosis.collective = describe_collective(record);
+  if (record.label.step >= 0) diagnosis.step = record.label.step;
+  if (record.label.bucket >= 0) diagnosis.bucket = record.label.bucket;
 }
 
 std::string describe(const Frontier& frontier) {

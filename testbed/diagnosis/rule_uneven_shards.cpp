@@ -8,25 +8,39 @@
 #include "gradsync/testbed/diagnosis/rules.hpp"
 #include "gradsync/testbed/diagnosis/sentences.hpp"
 #include "gradsync/testbed/diagnosis/shards.hpp"
+#include "gradsync/testbed/diagnosis/turns.hpp"
 
 namespace gradsync::diagnosis {
 namespace {
 
-/// Ranks whose shard ended before `step`, which the others are in: they have finished, or left no
-/// report and cannot have had a batch for it.
+/// Ranks that do not come to the collective of a frontier because their shard ended before its
+/// step: they have finished, went on to what comes after the loop, or left no report and cannot
+/// have had a batch for it.
 std::vector<int> ranks_that_ran_out(const Digest& digest, const std::vector<Shard>& shards,
-                                    std::int64_t step) {
+                                    const Frontier& frontier) {
+  const CollectiveLabel& label = frontier.record->label;
+  const Shard& waiting = shards[static_cast<std::size_t>(frontier.waiting.front())];
+  const std::int64_t in_epoch =
+      label.step - std::max<std::int64_t>(label.epoch, 0) * waiting.steps_per_epoch;
   std::vector<int> ranks;
-  for (const RankView& view : digest.ranks) {
-    const Shard& shard = shards[static_cast<std::size_t>(view.rank)];
-    if (!shard.known || shard.steps > step) continue;
-    // Out of its loop, and still at something of its own behind it.
+  for (const int rank : frontier.missing) {
+    const RankView& view = digest.of(rank);
+    const Shard& shard = shards[static_cast<std::size_t>(rank)];
+    const bool out_of_epoch =
+        shard.steps_per_epoch < waiting.steps_per_epoch && shard.steps_per_epoch <= in_epoch;
+    if (!shard.known || (shard.steps > label.step && !out_of_epoch)) continue;
+    if (view.standing == Standing::kFinished || view.standing == Standing::kUnknown) {
+      ranks.push_back(rank);
+      continue;
+    }
+    if (view.report == nullptr || view.report->steps_completed > label.step) continue;
+    // Out of its loop, and still at something of its own behind it, or waiting there.
     const bool is_done = view.standing == Standing::kRunning &&
                          view.report->phase == Phase::kUser &&
                          view.report->steps_completed >= shard.steps;
-    if (view.standing == Standing::kFinished || view.standing == Standing::kUnknown || is_done) {
-      ranks.push_back(view.rank);
-    }
+    const bool waits_elsewhere = view.standing == Standing::kBlocked && view.pending != nullptr &&
+                                 view.pending->label.step < label.step;
+    if (is_done || waits_elsewhere) ranks.push_back(rank);
   }
   return ranks;
 }
@@ -39,11 +53,15 @@ std::vector<int> ranks_without(const std::vector<int>& ranks, std::size_t world)
   return others;
 }
 
+/// A backend that compares labels has stopped the run; else it stands still.
+const char* verdict_of(const Digest& digest) {
+  return digest.first_failure == FirstFailure::kError ? "desync" : "deadlock";
+}
+
 void explain(Diagnosis& diagnosis, const Digest& digest, const std::vector<Shard>& shards) {
-  diagnosis.kind = "uneven_shards";
   // A stream comes in shards as they are; what is cut from a data set can be shuffled.
   const SamplerSpec& sampler = digest.scenario->sampler;
-  diagnosis.catalog = !sampler.shard_sizes.empty() && !sampler.shuffle ? "K02" : "K01";
+  if (!sampler.shard_sizes.empty() && !sampler.shuffle) diagnosis.catalog = "K02";
   diagnosis.because = fmt::format("{} ran out of data before the others: {}",
                                   rank_list(diagnosis.ranks), describe_shards(digest, shards));
   diagnosis.fix = fix_for_shards(digest, shards);
@@ -52,14 +70,18 @@ void explain(Diagnosis& diagnosis, const Digest& digest, const std::vector<Shard
 /// The run stands still: some ranks are done and the others wait for them in a later step.
 std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard>& shards,
                                    std::int64_t fewest_an_epoch) {
-  const auto frontier = find_frontier(digest);
-  if (!frontier || frontier->record->label.step < 0) return std::nullopt;
-  const CollectiveRecord& record = *frontier->record;
-  const auto ran_out = ranks_that_ran_out(digest, shards, record.label.step);
+  std::vector<int> ran_out;
+  std::optional<Frontier> frontier;
+  for (const Frontier& candidate : find_frontiers(digest)) {
+    if (candidate.record->label.step < 0) continue;
+    ran_out = ranks_that_ran_out(digest, shards, candidate);
+    frontier = candidate;
+    if (!ran_out.empty()) break;
+  }
   if (ran_out.empty()) return std::nullopt;
+  const CollectiveRecord& record = *frontier->record;
 
-  Diagnosis diagnosis;
-  diagnosis.verdict = "deadlock";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kUnevenShards, "deadlock");
   diagnosis.ranks = ran_out;
   if (record.label.bucket >= 0) diagnosis.bucket = record.label.bucket;
   diagnosis.collective = describe_collective(record);
@@ -107,8 +129,7 @@ std::optional<Diagnosis> find_early_epoch_end(const Digest& digest,
     }
   }
   if (early.empty()) return std::nullopt;
-  Diagnosis diagnosis;
-  diagnosis.verdict = "desync";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kUnevenShards, verdict_of(digest));
   diagnosis.ranks = early;
   diagnosis.step = step;
   diagnosis.collective = describe_collective(*went_to);
@@ -141,8 +162,7 @@ std::optional<Diagnosis> find_epoch_mismatch(const Digest& digest,
   if (ahead.empty()) return std::nullopt;
   const auto behind = ranks_without(ahead, digest.ranks.size());
 
-  Diagnosis diagnosis;
-  diagnosis.verdict = "desync";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kUnevenShards, verdict_of(digest));
   diagnosis.ranks = ahead;
   diagnosis.step = step;
   if (mismatch->record->label.bucket >= 0) diagnosis.bucket = mismatch->record->label.bucket;
@@ -168,11 +188,14 @@ std::optional<Diagnosis> find_uneven_shards(const Digest& digest) {
     fewest = std::min(fewest, shard.steps_per_epoch);
     most = std::max(most, shard.steps_per_epoch);
   }
-  if (fewest >= most) return std::nullopt;
+  if (fewest >= most || digest.gaps.scenario) return std::nullopt;
+  const auto turn = first_turn(digest);
+  if (turn && turn->step < fewest) return std::nullopt;  // went wrong before anybody ran out
   switch (digest.first_failure) {
     case FirstFailure::kNone:
     case FirstFailure::kTimeout:
-      return find_hang(digest, shards, fewest);
+      if (auto found = find_hang(digest, shards, fewest)) return found;
+      return digest.all_finished() ? std::nullopt : find_epoch_mismatch(digest, shards);
     case FirstFailure::kError:
       return find_epoch_mismatch(digest, shards);
     case FirstFailure::kDeath:

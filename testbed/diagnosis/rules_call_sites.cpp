@@ -14,10 +14,7 @@ std::optional<Diagnosis> find_different_call_sites(const Digest& digest) {
   const auto difference = first_site_difference(digest);
   if (!difference) return std::nullopt;
   const CollectiveRecord& record = *difference->record;
-  Diagnosis diagnosis;
-  diagnosis.verdict = "silent divergence";
-  diagnosis.kind = "different_call_sites";
-  diagnosis.catalog = "K05";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kDifferentCallSites, "silent divergence");
   diagnosis.confidence = "likely";  // two branches may well mean the same
   diagnosis.ranks = difference->odd_ranks();
   if (record.label.step >= 0) diagnosis.step = record.label.step;
@@ -26,11 +23,7 @@ std::optional<Diagnosis> find_different_call_sites(const Digest& digest) {
                                   describe_collective(record), difference->describe("at", "at"));
   diagnosis.first_cause = diagnosis.because;
   diagnosis.first_symptom = "nothing stops: operation, size and label are equal";
-  diagnosis.fix =
-      "issue it at one place on every rank; where two branches do mean the same quantity, nothing "
-      "is "
-      "wrong";
-  if (difference->tie()) note_tie(diagnosis);
+  note_majority(diagnosis, *difference);
   return diagnosis;
 }
 

@@ -67,10 +67,7 @@ const RankReport* first_witness_of_a_death(const Digest& digest) {
 }  // namespace
 
 std::optional<Diagnosis> find_rank_died(const Digest& digest) {
-  Diagnosis diagnosis;
-  diagnosis.verdict = "crash";
-  diagnosis.kind = "rank_died";
-  diagnosis.catalog = "K06";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kRankDied, "crash");
   if (digest.first_failure == FirstFailure::kDeath) {
     const RankView& dead = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
     diagnosis.ranks = {dead.rank};
@@ -78,7 +75,7 @@ std::optional<Diagnosis> find_rank_died(const Digest& digest) {
         fmt::format("the process of rank {} {}", dead.rank, describe_exit(*dead.report));
   } else if (const RankReport* witness = first_witness_of_a_death(digest)) {
     // Nobody watched the processes, but the others noticed that one was gone.
-    diagnosis.ranks = digest.with(Standing::kUnknown);
+    if (digest.absent().empty()) diagnosis.ranks = digest.with(Standing::kUnknown);
     diagnosis.because =
         diagnosis.ranks.empty()
             ? witness->error
@@ -88,9 +85,6 @@ std::optional<Diagnosis> find_rank_died(const Digest& digest) {
   }
   diagnosis.first_cause = diagnosis.because;
   add_consequences(diagnosis, digest);
-  diagnosis.fix =
-      "find out what ended the process: the kernel's log names the out-of-memory killer, a "
-      "scheduler's log its own kills; signals such as SIGSEGV are a defect in the program";
   return diagnosis;
 }
 
@@ -106,10 +100,7 @@ std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
     // error of its collective is the others' alone.
     const bool is_hidden = view.report->error.find(raised->what) == std::string::npos;
     if (!is_hidden && view.pending == nullptr) continue;
-    Diagnosis diagnosis;
-    diagnosis.verdict = "crash";
-    diagnosis.kind = "error";
-    diagnosis.catalog = "K06";
+    Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kError, "crash");
     diagnosis.ranks = {view.rank};
     diagnosis.step = raised->step;
     diagnosis.because = fmt::format("rank {} raised in step {} ({}): {}", view.rank, raised->step,
@@ -140,28 +131,27 @@ std::optional<Diagnosis> find_error(const Digest& digest) {
   if (digest.first_failure != FirstFailure::kError) return std::nullopt;
   const RankReport& report =
       *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
-  Diagnosis diagnosis;
-  diagnosis.verdict = "crash";
-  diagnosis.kind = "error";
-  diagnosis.catalog = "K06";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kError, "crash");
   if (report.error_code == ErrorCode::kDesync) {
     // Found by a comparison of the engine's own, which says what is not the same.
     diagnosis.verdict = "desync";
-    diagnosis.kind = "mismatch";
-    diagnosis.catalog = "";
+    set_kind(diagnosis, DiagnosisKind::kMismatch);
   }
   diagnosis.ranks = {digest.first_failed_rank};
+  // Who found a difference need not be the one that differs.
+  if (report.error_code == ErrorCode::kDesync && !digest.absent().empty()) diagnosis.ranks.clear();
   if (report.phase != Phase::kInit) diagnosis.step = step_of(report);
   diagnosis.because = report.error;
-  diagnosis.first_cause = fmt::format("{} failed {}", rank_list(diagnosis.ranks), place_of(report));
+  diagnosis.first_cause =
+      fmt::format("rank {} failed {}", digest.first_failed_rank, place_of(report));
   add_consequences(diagnosis, digest);
   std::vector<int> later = digest.with(Standing::kFailed);
   std::erase(later, digest.first_failed_rank);
   if (!later.empty()) {
     diagnosis.notes.push_back(fmt::format("{} failed too, later", rank_list(later)));
   }
-  diagnosis.fix = fmt::format("correct what the error of {} names; the others are its victims",
-                              rank_list(diagnosis.ranks));
+  diagnosis.fix = fmt::format("correct what the error of rank {} names; the others are its victims",
+                              digest.first_failed_rank);
   return diagnosis;
 }
 

@@ -1,26 +1,15 @@
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "gradsync/core/rank_list.hpp"
+#include "gradsync/testbed/diagnosis/habits.hpp"
 #include "gradsync/testbed/diagnosis/rules.hpp"
 #include "gradsync/testbed/diagnosis/sentences.hpp"
 
 namespace gradsync::diagnosis {
 namespace {
-
-/// The ranks that have ever issued something in a group: its members, as far as the records say.
-std::map<std::string, std::vector<int>> members_by_group(const Digest& digest) {
-  std::map<std::string, std::vector<int>> members;
-  for (const RankView& view : digest.ranks) {
-    for (const CollectiveRecord* record : view.collectives) {
-      std::vector<int>& ranks = members[record->group];
-      if (ranks.empty() || ranks.back() != view.rank) ranks.push_back(view.rank);
-    }
-  }
-  return members;
-}
 
 bool waits_in(const RankView& view, const std::string& group) {
   return view.standing == Standing::kBlocked && view.pending != nullptr &&
@@ -28,11 +17,10 @@ bool waits_in(const RankView& view, const std::string& group) {
 }
 
 /// The members of the group in which `rank` waits that are not in that collective, but in another.
-std::vector<int> waited_for(const Digest& digest,
-                            const std::map<std::string, std::vector<int>>& members, int rank) {
+std::vector<int> waited_for(const Digest& digest, int rank) {
   const CollectiveRecord& in = *digest.ranks[static_cast<std::size_t>(rank)].pending;
   std::vector<int> others;
-  for (const int other : members.at(in.group)) {
+  for (const int other : digest.members.at(in.group)) {
     const RankView& view = digest.ranks[static_cast<std::size_t>(other)];
     if (view.standing == Standing::kBlocked && view.pending != nullptr &&
         view.pending->group != in.group) {
@@ -44,12 +32,11 @@ std::vector<int> waited_for(const Digest& digest,
 
 /// A shortest way from a rank over those that it waits for back to itself; empty where there is
 /// none.
-std::vector<int> find_ring(const Digest& digest,
-                           const std::map<std::string, std::vector<int>>& members, int start) {
+std::vector<int> find_ring(const Digest& digest, int start) {
   std::map<int, int> came_from{{start, -1}};
   std::vector<int> queue{start};
   for (std::size_t i = 0; i < queue.size(); ++i) {
-    for (const int next : waited_for(digest, members, queue[i])) {
+    for (const int next : waited_for(digest, queue[i])) {
       if (next == start) {
         std::vector<int> ring;
         for (int rank = queue[i]; rank != -1; rank = came_from.at(rank)) ring.push_back(rank);
@@ -72,23 +59,76 @@ std::string order_of(const RankView& view, const std::vector<std::string>& group
   return text;
 }
 
-}  // namespace
-
-std::optional<Diagnosis> find_cycle(const Digest& digest) {
-  const auto members = members_by_group(digest);
-  if (members.size() < 2) return std::nullopt;
-  std::vector<int> ring;
+/// The first ring, by its first rank; empty where there is none, or where a rank of which nothing
+/// is known may be what all wait for.
+std::vector<int> first_ring(const Digest& digest) {
+  if (digest.members.size() < 2 || !digest.absent().empty()) return {};
   for (const RankView& view : digest.ranks) {
     if (view.standing != Standing::kBlocked || view.pending == nullptr) continue;
-    ring = find_ring(digest, members, view.rank);
-    if (!ring.empty()) break;
+    std::vector<int> ring = find_ring(digest, view.rank);
+    if (!ring.empty()) return ring;
   }
+  return {};
+}
+
+}  // namespace
+
+/// A circle that one rank has closed by leaving the way that all went in earlier steps: it issued a
+/// collective that is in no earlier step, or went past the one in which the others are.
+std::optional<Diagnosis> find_detour(const Digest& digest) {
+  const std::vector<int> ring = first_ring(digest);
+  if (ring.empty()) return std::nullopt;
+  std::vector<int> off, on;
+  const CollectiveRecord* odd = nullptr;
+  const CollectiveRecord* usual = nullptr;
+  for (const RankView& view : digest.ranks) {
+    if (view.standing != Standing::kBlocked || view.pending == nullptr) continue;
+    const Habit habit = habit_of(digest, view.rank, *view.pending);
+    if (habit == Habit::kUnknown) return std::nullopt;
+    const bool unusual = habit == Habit::kUnusual;
+    (unusual ? off : on).push_back(view.rank);
+    const CollectiveRecord*& record = unusual ? odd : usual;
+    if (record == nullptr) record = view.pending;
+  }
+  if (off.empty() || on.empty()) return std::nullopt;
+  // Where most do what no earlier step has, it is the others that leave it out.
+  const bool most = off.size() > on.size();
+  if (most) {
+    std::swap(off, on);
+    std::swap(odd, usual);
+  }
+  const bool extra = !most && !was_issued_before(digest, *odd);
+  if (!extra && off.size() * 2 >= digest.ranks.size()) return std::nullopt;  // or two orders
+  Diagnosis diagnosis = make_diagnosis(
+      extra ? DiagnosisKind::kExtraCollective : DiagnosisKind::kMissingCollective, "deadlock");
+  diagnosis.ranks = off;
+  diagnosis.confidence = "likely";
+  diagnosis.collective = describe_collective(*odd);
+  if (odd->label.step >= 0) diagnosis.step = odd->label.step;
+  if (usual->label.step >= 0) {
+    diagnosis.step = std::min(diagnosis.step.value_or(usual->label.step), usual->label.step);
+  }
+  const std::string here =
+      fmt::format("{} {} in {} of {}{}", rank_list(off), verb(off, "is", "are"),
+                  describe_collective(*odd), odd->group, own_site_of(*odd));
+  const std::string there = fmt::format("{} of {}", describe_collective(*usual), usual->group);
+  diagnosis.because =
+      extra ? fmt::format("{}, which no earlier step has, while {} {} in {} as in the steps before",
+                          here, rank_list(on), verb(on, "is", "are"), there)
+            : fmt::format("{} without having issued the collective in which {} {}: {}", here,
+                          rank_list(on), verb(on, "waits", "wait"), there);
+  diagnosis.first_cause = diagnosis.because;
+  diagnosis.first_symptom =
+      fmt::format("{} {} in {} of {}", rank_list(on), verb(on, "waits", "wait"),
+                  describe_collective(*usual), usual->group);
+  return diagnosis;
+}
+
+std::optional<Diagnosis> find_cycle(const Digest& digest) {
+  const std::vector<int> ring = first_ring(digest);
   if (ring.empty()) return std::nullopt;
 
-  Diagnosis diagnosis;
-  diagnosis.verdict = "deadlock";
-  diagnosis.kind = "group_cycle";
-  diagnosis.catalog = "K17";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kGroupCycle, "deadlock");
   std::vector<std::string> groups;
   for (const int rank : ring) {
     const std::string& group = digest.ranks[static_cast<std::size_t>(rank)].pending->group;
@@ -120,9 +160,6 @@ std::optional<Diagnosis> find_cycle(const Digest& digest) {
   diagnosis.first_symptom =
       fmt::format("{} {} in {} of {}", rank_list(std::vector{first.rank}), "waits",
                   describe_collective(*first.pending), first.pending->group);
-  diagnosis.fix =
-      "issue the collectives of all groups in one order on every rank, or wait for none before the "
-      "other is issued";
   return diagnosis;
 }
 

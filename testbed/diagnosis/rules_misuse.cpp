@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 
@@ -7,29 +6,18 @@
 
 #include "gradsync/core/rank_list.hpp"
 #include "gradsync/testbed/diagnosis/evidence.hpp"
+#include "gradsync/testbed/diagnosis/misuse_words.hpp"
 #include "gradsync/testbed/diagnosis/rules.hpp"
 #include "gradsync/testbed/diagnosis/sentences.hpp"
 
 namespace gradsync::diagnosis {
 namespace {
 
-/// The words of DDP's errors by which its users know them (engine/ddp/reducer_errors.hpp keeps
-/// them), and what they stand for.
-enum class Misuse { kUnfinished, kReadyTwice, kGraphChanged, kNotAttached };
-
 std::optional<Misuse> misuse_of(const RankView& view) {
   if (view.standing != Standing::kFailed || view.report->error_code != ErrorCode::kMisuse) {
     return std::nullopt;
   }
-  constexpr std::array<std::pair<std::string_view, Misuse>, 4> kWords{
-      {{"expected to have finished reduction", Misuse::kUnfinished},
-       {"expected to mark a variable ready only once", Misuse::kReadyTwice},
-       {"your training graph has changed", Misuse::kGraphChanged},
-       {"an output that depends on no parameter", Misuse::kNotAttached}}};
-  for (const auto& [words, misuse] : kWords) {
-    if (view.report->error.find(words) != std::string::npos) return misuse;
-  }
-  return std::nullopt;
+  return find_misuse_words(view.report->error);
 }
 
 /// What stands between `begin` and `end` in a text; empty where they do not.
@@ -53,7 +41,7 @@ std::vector<int> ranks_with(const Digest& digest, Misuse misuse) {
 void add_bucket(Diagnosis& diagnosis, const Digest& digest) {
   const auto frontier = find_frontier(digest);
   if (!frontier) {
-    diagnosis.first_symptom = diagnosis.kind == "ready_twice"
+    diagnosis.first_symptom = diagnosis.kind == DiagnosisKind::kReadyTwice
                                   ? "backward stops at the second gradient"
                                   : "the next forward pass refuses to begin";
     return;
@@ -102,59 +90,43 @@ void explain_unfinished(Diagnosis& diagnosis, const Digest& digest, const RankRe
   // The error comes with the forward pass after the one that left them out.
   diagnosis.step = report.steps_completed - 1;
   const bool is_static = digest.scenario->ddp.static_graph;
-  diagnosis.kind = is_static ? "static_graph_changed" : "unused_parameters";
-  diagnosis.catalog = is_static ? "K12" : "K03";
+  set_kind(diagnosis,
+           is_static ? DiagnosisKind::kStaticGraphChanged : DiagnosisKind::kUnusedParameters);
   diagnosis.because =
       fmt::format("in step {} {}{}", *diagnosis.step, describe_missing(digest, diagnosis.ranks),
                   others_in(digest, diagnosis.ranks, *diagnosis.step));
   diagnosis.first_cause = fmt::format("a branch of the model was not taken by {} in step {}",
                                       rank_list(diagnosis.ranks), *diagnosis.step);
-  diagnosis.fix =
-      is_static
-          ? "the graph is not the same in every step: set ddp.static_graph to false and "
-            "ddp.find_unused_parameters to true"
-          : "set ddp.find_unused_parameters to true, or add 0 * sum(p) of these parameters to the "
-            "loss, or let all ranks take the same branch";
 }
 
 void explain_ready_twice(Diagnosis& diagnosis, const RankReport& report) {
   const std::string parameter = between(report.error, "but parameter ", " got a second gradient");
-  diagnosis.kind = "ready_twice";
-  diagnosis.catalog = "K26";
+  set_kind(diagnosis, DiagnosisKind::kReadyTwice);
   diagnosis.step = report.steps_completed;
   diagnosis.because =
       fmt::format("the hook of {} fired twice in one backward pass, in step {} on {}", parameter,
                   *diagnosis.step, rank_list(diagnosis.ranks));
   diagnosis.first_cause = diagnosis.because;
-  diagnosis.fix =
-      "use the parameter once in a forward pass, or a checkpoint that is not reentrant; where the "
-      "graph is the same in every step set ddp.static_graph to true";
 }
 
 void explain_not_attached(Diagnosis& diagnosis, const RankReport& report) {
-  diagnosis.kind = "loss_not_attached";
-  diagnosis.catalog = "K03";
+  set_kind(diagnosis, DiagnosisKind::kLossNotAttached);
   diagnosis.step = report.steps_completed;
   diagnosis.because = fmt::format(
       "in step {} the loss of {} depends on no parameter, so backward has nothing to reduce there",
       *diagnosis.step, rank_list(diagnosis.ranks));
   diagnosis.first_cause = diagnosis.because;
-  diagnosis.fix =
-      "keep the loss attached where there is nothing to learn from: add 0 * sum(p) of the "
-      "parameters, or a forward pass times 0, instead of a constant";
 }
 
 void explain_graph_changed(Diagnosis& diagnosis, const RankReport& report) {
   const std::string parameter = between(report.error, "parameter ", " got a gradient");
-  diagnosis.kind = "static_graph_changed";
-  diagnosis.catalog = "K12";
+  set_kind(diagnosis, DiagnosisKind::kStaticGraphChanged);
   diagnosis.step = report.steps_completed;
   diagnosis.because = fmt::format(
       "in step {} {} got a gradient for {}, which the first step did not have; static_graph holds "
       "every step to the first",
       *diagnosis.step, rank_list(diagnosis.ranks), parameter);
   diagnosis.first_cause = diagnosis.because;
-  diagnosis.fix = "set ddp.static_graph to false and ddp.find_unused_parameters to true";
 }
 
 }  // namespace
@@ -164,8 +136,7 @@ std::optional<Diagnosis> find_misuse(const Digest& digest) {
   const RankView& first = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
   const auto misuse = misuse_of(first);
   if (!misuse) return std::nullopt;
-  Diagnosis diagnosis;
-  diagnosis.verdict = "crash";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kUnusedParameters, "crash");
   diagnosis.ranks = ranks_with(digest, *misuse);
   switch (*misuse) {
     case Misuse::kUnfinished:

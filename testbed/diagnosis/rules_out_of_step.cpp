@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "gradsync/core/rank_list.hpp"
 #include "gradsync/testbed/diagnosis/evidence.hpp"
+#include "gradsync/testbed/diagnosis/habits.hpp"
 #include "gradsync/testbed/diagnosis/rules.hpp"
 #include "gradsync/testbed/diagnosis/sentences.hpp"
 
@@ -23,14 +24,6 @@ bool same_payload(const CollectiveRecord& a, const CollectiveRecord& b) {
 
 const RankReport* report_of(const Digest& digest, int rank) {
   return digest.ranks[static_cast<std::size_t>(rank)].report;
-}
-
-const RankEvent* skip_of(const RankReport* report, std::int64_t step) {
-  if (report == nullptr) return nullptr;
-  for (const RankEvent& event : report->events) {
-    if (event.kind == RankEventKind::kSkipped && event.step == step) return &event;
-  }
-  return nullptr;
 }
 
 const StepRecord* step_of(const RankReport* report, std::int64_t step) {
@@ -61,20 +54,47 @@ int own(const CollectiveRecord& record) {
   return is_of_ddp(record) ? 0 : 1;
 }
 
+/// Of two groups that are equally large, the one that does what the ranks did in earlier steps;
+/// nothing where both do, or neither.
+std::optional<int> usual_side(const Digest& digest, const Mismatch& mismatch) {
+  if (!mismatch.tie()) return std::nullopt;
+  const Habit first = habit_of(digest, mismatch.groups[0].ranks.front(), *mismatch.record);
+  const Habit second = habit_of(digest, mismatch.groups[1].ranks.front(), *mismatch.odd);
+  // What no earlier step has says less: it may be the next thing that all would have done.
+  const auto is_odd = [&](const CollectiveRecord& odd, const CollectiveRecord& usual) {
+    return was_issued_before(digest, odd) || own(odd) > own(usual);
+  };
+  const CollectiveRecord& a = *mismatch.record;
+  const CollectiveRecord& b = *mismatch.odd;
+  if (first == Habit::kUsual && second == Habit::kUnusual && is_odd(b, a)) return 0;
+  if (first == Habit::kUnusual && second == Habit::kUsual && is_odd(a, b)) return 1;
+  return std::nullopt;
+}
+
+/// How much more than the usual a collective is: its rank's own, and in no earlier step.
+int oddness(const Digest& digest, const CollectiveRecord& record) {
+  return 2 * own(record) + (own(record) == 1 && !was_issued_before(digest, record) ? 1 : 0);
+}
+
 /// What sets the odd ranks apart.
 class OutOfStep {
  public:
   OutOfStep(const Digest& digest, const Mismatch& mismatch)
       : digest_(digest),
         mismatch_(mismatch),
-        swapped_(mismatch.tie() && own(*mismatch.record) > own(*mismatch.odd)),
+        by_habit_(usual_side(digest, mismatch)),
+        swapped_(by_habit_ ? *by_habit_ == 1
+                           : mismatch.tie() && oddness(digest, *mismatch.record) >
+                                                   oddness(digest, *mismatch.odd)),
         usual_(swapped_ ? *mismatch.odd : *mismatch.record),
         odd_(swapped_ ? *mismatch.record : *mismatch.odd),
         ranks_(mismatch.odd_ranks()) {
     // Of two sides that are equally large, one has issued a collective more than the other up to
     // here, whichever is right.
-    if (mismatch.tie() && own(usual_) != own(odd_))
+    if (by_habit_ || (mismatch.tie() && oddness(digest, usual_) != oddness(digest, odd_))) {
       ranks_ = mismatch.groups[swapped_ ? 0 : 1].ranks;
+    }
+    if (mismatch.undecided() && !by_habit_) ranks_.clear();
   }
 
   Diagnosis describe() {
@@ -83,9 +103,7 @@ class OutOfStep {
     if (odd_.label.bucket >= 0) diagnosis_.bucket = odd_.label.bucket;
     const std::int64_t step = std::min(usual_.label.step, odd_.label.step);
     if (step >= 0) diagnosis_.step = step;
-    if (first_steps_differ()) {
-      resumed();
-    } else if (own(usual_) != own(odd_)) {
+    if (own(usual_) != own(odd_)) {
       another_collective();
     } else if (same_place(usual_.label, odd_.label)) {
       payload();
@@ -99,22 +117,22 @@ class OutOfStep {
   }
 
  private:
+  /// Where the majority is not known, neither side is.
+  std::string who() const { return ranks_.empty() ? "one side" : rank_list(ranks_); }
+
   void payload() {
     const bool same = same_payload(usual_, odd_);
-    diagnosis_.kind = "payload_differs";
-    diagnosis_.catalog = "K23";
+    set_kind(diagnosis_, DiagnosisKind::kPayloadDiffers);
     diagnosis_.because = fmt::format("collective #{} has another payload on {}: {}", odd_.sequence,
-                                     rank_list(ranks_), mismatch_.describe("issued", "issued"));
+                                     who(), mismatch_.describe("issued", "issued"));
     diagnosis_.first_cause = diagnosis_.because;
-    diagnosis_.fix = same ? "give both collectives one purpose"
-                          : "give the collective the same operation, element count, type, root and "
-                            "reduction on every rank";
+    if (same) diagnosis_.fix = "give both collectives one purpose";
   }
 
   void another_step() {
     const int rank = odd_.label.step >= usual_.label.step ? mismatch_.groups[1].ranks.front()
                                                           : mismatch_.groups[0].ranks.front();
-    const RankReport* ahead = report_of(digest_, rank);
+    const RankReport* ahead_report = report_of(digest_, rank);
     if (odd_.label.step < usual_.label.step) ranks_ = mismatch_.groups[0].ranks;
     if (mismatch_.tie()) {
       // Who is ahead has left something out; that needs no majority.
@@ -122,149 +140,102 @@ class OutOfStep {
                                                                        : mismatch_.groups[0].ranks;
     }
     const std::int64_t step = std::min(usual_.label.step, odd_.label.step);
-    const RankEvent* skip = skip_of(ahead, step);
-    const StepRecord* taken = step_of(ahead, step);
-    if (usual_.label.step == odd_.label.step) {
+    const StepRecord* taken = step_of(ahead_report, step);
+    if (mismatch_.undecided()) ranks_.clear();
+    if (digest_.is_forgotten(usual_)) {
+      ahead(step, "it came to be so in steps whose collectives are missing in the records");
+    } else if (usual_.label.step == odd_.label.step) {
       no_sync(fmt::format("in step {} {} reduced gradients after another batch than the others",
-                          step, rank_list(ranks_)));
+                          step, who()));
     } else if (taken != nullptr && taken->reductions == 0) {
       no_sync(
           fmt::format("{} kept the gradients of step {} local (no_sync), the others reduced "
                       "theirs",
-                      rank_list(ranks_), step));
+                      who(), step));
+    } else if (taken == nullptr && digest_.gaps.steps) {
+      ahead(step,
+            "whether it left that step out or kept its gradients local is in steps.jsonl, "
+            "which is missing");
     } else {
-      skipped(step, skip);
+      skipped(step);
     }
-  }
-
-  bool first_steps_differ() const {
-    const RankReport* a = report_of(digest_, mismatch_.groups[0].ranks.front());
-    const RankReport* b = report_of(digest_, mismatch_.groups[1].ranks.front());
-    return a != nullptr && b != nullptr && a->first_step != b->first_step;
-  }
-
-  /// By what all ranks report, also those that had not come to the collective yet.
-  void resumed() {
-    std::map<std::int64_t, std::vector<int>> ranks_by_step;
-    for (const RankView& view : digest_.ranks) {
-      if (view.report != nullptr && !view.collectives.empty()) {
-        ranks_by_step[view.report->first_step].push_back(view.rank);
-      }
-    }
-    std::size_t most = 0;
-    for (const auto& [step, ranks] : ranks_by_step) most = std::max(most, ranks.size());
-    std::string text;
-    std::size_t majorities = 0;
-    ranks_.clear();
-    for (const auto& [step, ranks] : ranks_by_step) {
-      text += fmt::format("{}{} at step {}", text.empty() ? "" : ", ", rank_list(ranks), step);
-      if (ranks.size() == most) ++majorities;
-    }
-    for (const auto& [step, ranks] : ranks_by_step) {
-      if (majorities > 1 || ranks.size() < most) {
-        ranks_.insert(ranks_.end(), ranks.begin(), ranks.end());
-      }
-    }
-    std::sort(ranks_.begin(), ranks_.end());
     diagnosis_.ranks = ranks_;
-    diagnosis_.kind = "resume_differs";
-    diagnosis_.catalog = "K25";
-    diagnosis_.step = ranks_by_step.begin()->first;
-    diagnosis_.because = "the ranks did not start at the same step: " + text;
-    diagnosis_.first_cause = diagnosis_.because;
-    diagnosis_.fix =
-        "load the same checkpoint on every rank, or on rank 0 and broadcast what it says: step, "
-        "epoch, optimizer state";
   }
 
   void no_sync(const std::string& because) {
-    diagnosis_.kind = "no_sync_differs";
-    diagnosis_.catalog = "K11";
+    set_kind(diagnosis_, DiagnosisKind::kNoSyncDiffers);
     diagnosis_.because = because;
     diagnosis_.first_cause = because;
-    diagnosis_.fix =
-        "the last batch of a step must be reduced on every rank: decide about no_sync by the "
-        "batch's "
-        "number alone, and put its forward inside the same context";
   }
 
-  void skipped(std::int64_t step, const RankEvent* skip) {
-    const bool swallowed = skip != nullptr && skip->phase == Phase::kForward;
-    diagnosis_.kind = swallowed ? "swallowed_exception" : "skipped_step";
-    diagnosis_.catalog = swallowed ? "K06" : "K08";
+  /// Without a word of it in the rank's log.
+  void skipped(std::int64_t step) {
+    set_kind(diagnosis_, DiagnosisKind::kSkippedStep);
     diagnosis_.ranks = ranks_;
     diagnosis_.step = step;
-    const std::string why = skip == nullptr
-                                ? std::string()
-                                : fmt::format(" ({}: {})", to_string(skip->phase), skip->what);
     diagnosis_.because = fmt::format(
-        "{} went on to the next batch without the collectives of step {}{}: from there on {} step "
+        "{} went on to the next batch without the collectives of step {}: from there on {} step "
         "s+1 met the others' step s",
-        rank_list(ranks_), step, why, ranks_.size() == 1 ? "its" : "their");
-    diagnosis_.first_cause = fmt::format("{} left out step {}", rank_list(ranks_), step);
-    diagnosis_.fix = swallowed
-                         ? "let the exception end the rank, or tell all ranks to skip the step (an "
-                           "all-reduce of a flag) before anybody goes on"
-                         : "decide together: reduce the flag (max) and skip on every rank, or run "
-                           "backward on a loss times 0";
+        who(), step, ranks_.size() > 1 ? "their" : "its");
+    diagnosis_.first_cause = fmt::format("{} left out step {}", who(), step);
+  }
+
+  /// The records do not say what put it ahead, or since when.
+  void ahead(std::int64_t step, const std::string& what_is_missing) {
+    set_kind(diagnosis_, DiagnosisKind::kOutOfStep);
+    diagnosis_.confidence = "open";
+    diagnosis_.step.reset();
+    diagnosis_.because =
+        fmt::format("{} {} a step ahead of the others when these are in step {}; {}", who(),
+                    ranks_.size() > 1 ? "are" : "is", step, what_is_missing);
+    diagnosis_.first_cause = "before that: the records do not show it";
   }
 
   void another_collective() {
     // The majority's collective is the usual one; the odd ranks have one more, or leave it out.
-    diagnosis_.catalog = "K05";
-    if (own(odd_) == 1 && own(usual_) == 1) {
-      diagnosis_.kind = "different_collectives";
+    const bool both_own = own(odd_) == 1 && own(usual_) == 1;
+    const bool odd_is_new = both_own && !was_issued_before(digest_, odd_);
+    const bool usual_is_new = both_own && !was_issued_before(digest_, usual_);
+    if (both_own && odd_is_new == usual_is_new) {
+      set_kind(diagnosis_, DiagnosisKind::kDifferentCollectives);
       diagnosis_.because = fmt::format(
           "collective #{} is not the same call on all ranks: {} issued {}{}, {} issued {}{}",
           odd_.sequence, rank_list(mismatch_.groups[0].ranks), describe_collective(usual_),
           own_site_of(usual_), rank_list(mismatch_.groups[1].ranks), describe_collective(odd_),
           own_site_of(odd_));
-      diagnosis_.fix =
-          "issue these collectives on every rank, in one order that does not depend on the rank's "
-          "data (sort the keys)";
-    } else if (own(odd_) > own(usual_)) {
-      diagnosis_.kind = "extra_collective";
+    } else if (own(odd_) > own(usual_) || odd_is_new) {
+      set_kind(diagnosis_, DiagnosisKind::kExtraCollective);
       diagnosis_.because =
           fmt::format("{} {} one collective more than the others: {}{}, while they are in {}",
-                      rank_list(ranks_), verb(ranks_, "issues", "issue"), describe_collective(odd_),
+                      who(), ranks_.size() > 1 ? "issue" : "issues", describe_collective(odd_),
                       own_site_of(odd_), describe_collective(usual_));
-      diagnosis_.fix = odd_.label.what == "buffers"
-                           ? "a forward through DDP broadcasts buffers: evaluate with the model "
-                             "inside it, or on all ranks"
-                           : "issue it on every rank, or on none";
+      if (odd_.label.what == "buffers") {
+        diagnosis_.fix =
+            "a forward through DDP broadcasts buffers: evaluate with the model inside it, or on "
+            "all "
+            "ranks";
+      }
     } else {
-      diagnosis_.kind = "missing_collective";
-      diagnosis_.because = fmt::format(
-          "{} {} out a collective that the others issue: they are in {}{}, {} in {}",
-          rank_list(ranks_), verb(ranks_, "leaves", "leave"), describe_collective(usual_),
-          own_site_of(usual_), rank_list(ranks_), describe_collective(odd_));
-      diagnosis_.fix = "issue it on every rank, also where there is nothing to say";
+      set_kind(diagnosis_, DiagnosisKind::kMissingCollective);
+      diagnosis_.because =
+          fmt::format("{} {} out a collective that the others issue: they are in {}{}, {} in {}",
+                      who(), ranks_.size() > 1 ? "leave" : "leaves", describe_collective(usual_),
+                      own_site_of(usual_), who(), describe_collective(odd_));
     }
     diagnosis_.first_cause = diagnosis_.because;
   }
 
   void symptom() {
-    const auto frontier = find_frontier(digest_);
-    const std::int64_t harmed = mispaired(digest_, mismatch_);
-    diagnosis_.first_symptom =
-        fmt::format("collective #{} of {} is not the same on all ranks: {}", usual_.sequence,
-                    usual_.group, mismatch_.describe("issued", "issued"));
-    if (harmed > 0) {
-      diagnosis_.consequences.push_back(
-          fmt::format("{} from #{} on met collectives that were not their like, without an error",
-                      count_of(harmed, "collective"), usual_.sequence));
-    }
-    if (digest_.all_finished()) {
-      diagnosis_.verdict = "silent divergence";
-    } else if (digest_.first_failure == FirstFailure::kError) {
-      diagnosis_.verdict = "desync";
-    } else {
-      diagnosis_.verdict = "deadlock";
-      if (frontier) diagnosis_.first_symptom = gradsync::diagnosis::describe(*frontier);
-    }
-    if (mismatch_.tie()) {
-      note_tie(diagnosis_);
-    } else if (mismatch_.groups[0].ranks.size() * 2 <= digest_.ranks.size()) {
+    add_symptom(diagnosis_, digest_, &mismatch_);
+    if (by_habit_) {
+      diagnosis_.confidence = "likely";
+      diagnosis_.notes.push_back(
+          "the two sides are equally large: what the same ranks did in earlier steps says which is "
+          "right");
+    } else if (mismatch_.tie() || mismatch_.undecided()) {
+      note_majority(diagnosis_, mismatch_);
+    } else if (mismatch_.groups[0].ranks.size() * 2 <= digest_.ranks.size() &&
+               diagnosis_.confidence == "certain") {
       diagnosis_.confidence = "likely";
       diagnosis_.notes.push_back("ranks that have not come to it could turn the majority");
     }
@@ -272,7 +243,8 @@ class OutOfStep {
 
   const Digest& digest_;
   const Mismatch& mismatch_;
-  const bool swapped_;  ///< the first group is the odd one
+  const std::optional<int> by_habit_;  ///< in a tie, which group does what the steps before did
+  const bool swapped_;                 ///< the first group is the odd one
   const CollectiveRecord& usual_;
   const CollectiveRecord& odd_;
   std::vector<int> ranks_;
@@ -280,6 +252,28 @@ class OutOfStep {
 };
 
 }  // namespace
+
+void add_symptom(Diagnosis& diagnosis, const Digest& digest, const Mismatch* mismatch) {
+  const auto frontier = find_frontier(digest);
+  if (mismatch != nullptr) {
+    diagnosis.first_symptom = fmt::format("collective #{} of {} is not the same on all ranks: {}",
+                                          mismatch->record->sequence, mismatch->record->group,
+                                          mismatch->describe("issued", "issued"));
+    if (const std::int64_t harmed = mispaired(digest, *mismatch); harmed > 0) {
+      diagnosis.consequences.push_back(
+          fmt::format("{} from #{} on met collectives that were not their like, without an error",
+                      count_of(harmed, "collective"), mismatch->record->sequence));
+    }
+  }
+  if (digest.all_finished()) {
+    diagnosis.verdict = "silent divergence";
+  } else if (digest.first_failure == FirstFailure::kError) {
+    diagnosis.verdict = "desync";
+  } else {
+    diagnosis.verdict = "deadlock";
+    if (frontier) diagnosis.first_symptom = describe(*frontier);
+  }
+}
 
 std::optional<Diagnosis> find_out_of_step(const Digest& digest) {
   if (digest.first_failure == FirstFailure::kDeath) return std::nullopt;

@@ -18,14 +18,6 @@ bool failed_with_desync(const Digest& digest) {
   return digest.ranks[rank].report->error_code == ErrorCode::kDesync;
 }
 
-const StepRecord* find_step(const RankView& view, std::int64_t step) {
-  if (view.report == nullptr) return nullptr;
-  for (const StepRecord& record : view.report->steps) {
-    if (record.step == step) return &record;
-  }
-  return nullptr;
-}
-
 /// The names of tensors that are not the same on all ranks after `step`, parameters and buffers
 /// apart; and which ranks hold which value of the first of them.
 struct TensorDifference {
@@ -39,17 +31,14 @@ std::string name_of(const std::string& tensor) {
   return tensor.substr(begin, tensor.find(' ', begin) - begin);
 }
 
-TensorDifference compare_tensors(const Digest& digest, std::int64_t step) {
+TensorDifference compare_tensors(const Digest& digest, const StepOfRanks& step) {
   TensorDifference difference;
-  std::vector<std::pair<int, const StepRecord*>> steps;
   const RankReport* names = nullptr;
-  for (const RankView& view : digest.ranks) {
-    const StepRecord* record = find_step(view, step);
-    if (record == nullptr || record->checksums.empty()) continue;
-    if (names == nullptr && view.report->tensors.size() == record->checksums.size()) {
-      names = view.report;
+  for (const auto& [rank, record] : step) {
+    const RankReport& report = *digest.of(rank).report;
+    if (!record->checksums.empty() && report.tensors.size() == record->checksums.size()) {
+      names = &report;
     }
-    steps.emplace_back(view.rank, record);
   }
   if (names == nullptr) return difference;
   const std::size_t count = names->tensors.size();
@@ -57,7 +46,7 @@ TensorDifference compare_tensors(const Digest& digest, std::int64_t step) {
   difference.parameter_count = count - std::min(buffers, count);
   for (std::size_t i = 0; i < count; ++i) {
     std::map<std::uint32_t, std::vector<int>> ranks_by_value;
-    for (const auto& [rank, record] : steps) {
+    for (const auto& [rank, record] : step) {
       if (i < record->checksums.size()) ranks_by_value[record->checksums[i]].push_back(rank);
     }
     if (ranks_by_value.size() < 2) continue;
@@ -80,118 +69,150 @@ std::string list_names(const std::vector<std::string>& names) {
 
 /// One ingredient of the update in which the parameters parted, over all ranks.
 template <typename Value>
-std::optional<Disagreement> compare_step(const Digest& digest, std::int64_t step, Value value) {
+std::optional<Disagreement> compare_step(const HashDifference& parting, Value value) {
   std::map<std::string, std::vector<int>> ranks_by_value;
-  for (const RankView& view : digest.ranks) {
-    if (const StepRecord* record = find_step(view, step)) {
-      ranks_by_value[value(*record)].push_back(view.rank);
-    }
+  for (const auto& [rank, record] : parting.records) {
+    ranks_by_value[value(*record)].push_back(rank);
   }
   if (ranks_by_value.size() < 2) return std::nullopt;
-  Disagreement disagreement;
-  for (const auto& [text, ranks] : ranks_by_value) disagreement.groups.push_back({ranks, text});
-  std::sort(disagreement.groups.begin(), disagreement.groups.end(),
-            [](const RankGroup& a, const RankGroup& b) {
-              return std::pair(b.ranks.size(), a.ranks.front()) <
-                     std::pair(a.ranks.size(), b.ranks.front());
-            });
-  return disagreement;
+  return compare_ranks(ranks_by_value, parting.silent);
 }
 
 std::string text_of(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : std::string("none");
 }
 
+/// What sets the update of a step apart on some ranks.
 struct Cause {
-  std::string kind, catalog, because, fix;
+  DiagnosisKind kind;
+  std::string because;
   std::vector<int> ranks;
 };
 
-/// What sets the update of a step apart on some ranks: the scale of the loss, what was reduced, the
-/// clip, the learning rate, or a tensor that is not reduced at all.
-std::optional<Cause> find_cause(const Digest& digest, const HashDifference& difference) {
-  const std::int64_t step = difference.step;
-  if (const auto scales = compare_step(
-          digest, step, [](const StepRecord& s) { return fmt::format("{}", s.loss_scale); })) {
-    return Cause{"loss_scale_differs", "K09",
-                 fmt::format("the loss scale is not the same on all ranks in step {}: {}", step,
-                             scales->describe("has", "have")),
-                 "share the scale: reduce found_inf over the ranks and let one GradScaler state "
-                 "hold for all",
-                 scales->odd_ranks()};
-  }
-  const auto last_local = compare_step(digest, step, [](const StepRecord& s) {
+std::optional<Cause> other_loss_scale(const HashDifference& parting) {
+  const auto scales =
+      compare_step(parting, [](const StepRecord& s) { return fmt::format("{}", s.loss_scale); });
+  if (!scales) return std::nullopt;
+  return Cause{DiagnosisKind::kLossScaleDiffers,
+               fmt::format("the loss scale is not the same on all ranks in step {}: {}",
+                           parting.step, scales->describe("has", "have")),
+               scales->odd_ranks()};
+}
+
+/// What was reduced, on some ranks or on none.
+std::optional<Cause> other_reduction(const HashDifference& parting) {
+  const auto last_local = compare_step(parting, [](const StepRecord& s) {
     return std::string(s.last_batch_reduced ? "reduced" : "kept local");
   });
   if (last_local) {
     return Cause{
-        "no_sync_differs", "K11",
-        fmt::format("the gradients of the last batch of step {} were not treated alike: {}", step,
-                    last_local->describe("", "")),
-        "reduce the last batch of a step on every rank", last_local->odd_ranks()};
+        DiagnosisKind::kNoSyncDiffers,
+        fmt::format("the gradients of the last batch of step {} were not treated alike: {}",
+                    parting.step, last_local->describe("", "")),
+        last_local->odd_ranks()};
   }
-  const StepRecord* any = nullptr;
-  for (const RankView& view : digest.ranks) {
-    if (any == nullptr) any = find_step(view, step);
-  }
-  if (any != nullptr && any->reductions == 0) {
+  const StepRecord* any = parting.records.front().second;
+  if (any->reductions == 0) {
     return Cause{
-        "reduction_stopped",
-        "K11",
+        DiagnosisKind::kReductionStopped,
         fmt::format("none of the {} batches of step {} was reduced on any rank: each updated with "
                     "gradients of its own",
-                    any->batches, step),
-        "reduce the last micro step of every step; where no_sync and static_graph are combined, "
-        "look at the number of reductions a step",
+                    any->batches, parting.step),
         {}};
   }
-  if (any != nullptr && !any->last_batch_reduced) {
+  if (!any->last_batch_reduced) {
     return Cause{
-        "last_batch_local",
-        "K11",
+        DiagnosisKind::kLastBatchLocal,
         fmt::format("the last of the {} batches of step {} was kept local (no_sync) on all "
                     "ranks: each updated with gradients of its own",
-                    any->batches, step),
-        "reduce the last micro step and keep the others local: "
-        "(i + 1) % accumulate_steps == 0, with the forward inside no_sync as well",
-        {}};
-  }
-  if (const auto rates = compare_step(
-          digest, step, [](const StepRecord& s) { return fmt::format("{}", s.learning_rate); })) {
-    return Cause{
-        "learning_rate_differs", "K25",
-        fmt::format("the learning rate is not the same on all ranks in step {}: {}", step,
-                    rates->describe("has", "have")),
-        "reduce what a scheduler decides by (the validation loss), or let rank 0 decide and "
-        "broadcast",
-        rates->odd_ranks()};
-  }
-  const auto norms =
-      compare_step(digest, step, [](const StepRecord& s) { return text_of(s.grad_norm); });
-  const auto clips =
-      compare_step(digest, step, [](const StepRecord& s) { return text_of(s.clip_coefficient); });
-  if (clips && !norms) {
-    return Cause{
-        "clip_differs", "K09",
-        fmt::format("gradients of one norm were clipped by factors that differ in step {}: "
-                    "{}",
-                    step, clips->describe("has", "have")),
-        "clip after the reduction, with the same limit on every rank", clips->odd_ranks()};
-  }
-  const TensorDifference tensors = compare_tensors(digest, step);
-  if (!tensors.parameters.empty() && tensors.parameters.size() < tensors.parameter_count) {
-    return Cause{
-        "parameter_outside_ddp",
-        "K24",
-        fmt::format("after step {} {} of {} parameters differ between ranks, all others are "
-                    "equal: {} {} updated with gradients that no bucket holds",
-                    step, tensors.parameters.size(), tensors.parameter_count,
-                    list_names(tensors.parameters), tensors.parameters.size() == 1 ? "is" : "are"),
-        "make DDP after the last change of the model's parameters, and do not list them in "
-        "ddp.params_and_buffers_to_ignore",
+                    any->batches, parting.step),
         {}};
   }
   return std::nullopt;
+}
+
+std::optional<Cause> other_learning_rate(const HashDifference& parting) {
+  const auto rates =
+      compare_step(parting, [](const StepRecord& s) { return fmt::format("{}", s.learning_rate); });
+  if (!rates) return std::nullopt;
+  return Cause{DiagnosisKind::kLearningRateDiffers,
+               fmt::format("the learning rate is not the same on all ranks in step {}: {}",
+                           parting.step, rates->describe("has", "have")),
+               rates->odd_ranks()};
+}
+
+std::optional<Cause> other_clip(const HashDifference& parting) {
+  const auto norms =
+      compare_step(parting, [](const StepRecord& s) { return text_of(s.grad_norm); });
+  const auto clips =
+      compare_step(parting, [](const StepRecord& s) { return text_of(s.clip_coefficient); });
+  if (!clips || norms) return std::nullopt;
+  return Cause{DiagnosisKind::kClipDiffers,
+               fmt::format("gradients of one norm were clipped by factors that differ in step {}: "
+                           "{}",
+                           parting.step, clips->describe("has", "have")),
+               clips->odd_ranks()};
+}
+
+/// The parameters that no bucket holds, by the lists of the first rank that has them.
+std::vector<std::string> in_no_bucket(const Digest& digest) {
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr || view.report->tensors.empty() || view.report->buckets.empty()) {
+      continue;
+    }
+    std::set<std::string> held;
+    for (const BucketSummary& bucket : view.report->buckets) {
+      held.insert(bucket.parameters.begin(), bucket.parameters.end());
+    }
+    if (held.empty()) continue;  // a summary, which has no lists
+    std::vector<std::string> outside;
+    const auto parameters = std::ssize(view.report->tensors) - view.report->buffer_count;
+    for (std::ptrdiff_t i = 0; i < parameters; ++i) {
+      std::string name = name_of(view.report->tensors[static_cast<std::size_t>(i)]);
+      if (!held.contains(name)) outside.push_back(std::move(name));
+    }
+    return outside;
+  }
+  return {};
+}
+
+/// A tensor that is not reduced at all. Where gradients are clipped it takes the others along: the
+/// norm is not the same on all ranks then.
+std::optional<Cause> outside_ddp(const Digest& digest, const HashDifference& parting) {
+  const TensorDifference tensors = compare_tensors(digest, parting.records);
+  const std::vector<std::string> outside = in_no_bucket(digest);
+  if (!outside.empty()) {
+    const bool one = outside.size() == 1;
+    std::string because = fmt::format(
+        "{} of {} parameters {} in no bucket, so each rank updates {} with gradients of "
+        "its own: {} (different between ranks after step {})",
+        outside.size(), tensors.parameter_count, one ? "is" : "are", one ? "it" : "them",
+        list_names(outside), parting.step);
+    if (tensors.parameters.size() > outside.size()) {
+      because +=
+          "; the norm by which gradients are clipped differs with them, and through it all "
+          "other parameters do";
+    }
+    return Cause{DiagnosisKind::kParameterOutsideDdp, std::move(because), {}};
+  }
+  if (tensors.parameters.empty() || tensors.parameters.size() == tensors.parameter_count) {
+    return std::nullopt;
+  }
+  return Cause{
+      DiagnosisKind::kParameterOutsideDdp,
+      fmt::format("after step {} {} of {} parameters differ between ranks, all others are "
+                  "equal: {} {} updated with gradients that no bucket holds",
+                  parting.step, tensors.parameters.size(), tensors.parameter_count,
+                  list_names(tensors.parameters), tensors.parameters.size() == 1 ? "is" : "are"),
+      {}};
+}
+
+/// In the order in which they make up an update.
+std::optional<Cause> find_cause(const Digest& digest, const HashDifference& parting) {
+  for (const auto find : {other_loss_scale, other_reduction, other_learning_rate, other_clip}) {
+    if (auto cause = find(parting)) return cause;
+  }
+  return outside_ddp(digest, parting);
 }
 
 }  // namespace
@@ -202,9 +223,8 @@ std::optional<Diagnosis> find_parameters_differ(const Digest& digest) {
   if (stopped_by_something_else) return std::nullopt;
   const auto difference = first_hash_difference(digest);
   if (!difference) return std::nullopt;
-  Diagnosis diagnosis;
-  diagnosis.verdict = digest.all_finished() ? "silent divergence" : "desync";
-  diagnosis.kind = "parameters_differ";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kParametersDiffer,
+                                       digest.all_finished() ? "silent divergence" : "desync");
   diagnosis.ranks = difference->odd_ranks();
   diagnosis.step = difference->step;
   const std::string differ = fmt::format(
@@ -214,27 +234,22 @@ std::optional<Diagnosis> find_parameters_differ(const Digest& digest) {
   diagnosis.first_cause = fmt::format("step {} updated the parameters differently on {}",
                                       difference->step, rank_list(diagnosis.ranks));
   diagnosis.first_symptom = differ;
-  if (difference->tie()) note_tie(diagnosis);
+  note_majority(diagnosis, *difference);
   if (const auto cause = find_cause(digest, *difference)) {
-    diagnosis.kind = cause->kind;
-    diagnosis.catalog = cause->catalog;
+    set_kind(diagnosis, cause->kind);
     diagnosis.because = cause->because;
     diagnosis.first_cause = cause->because;
-    diagnosis.fix = cause->fix;
     diagnosis.ranks = cause->ranks;
     return diagnosis;
   }
-  const auto norms = compare_step(digest, difference->step,
-                                  [](const StepRecord& s) { return text_of(s.grad_norm); });
+  const auto norms =
+      compare_step(*difference, [](const StepRecord& s) { return text_of(s.grad_norm); });
   diagnosis.notes.push_back(
       norms ? "gradient norms differ in that step, so the reduced gradients do: " +
                   norms->describe("has", "have")
             : "loss scale, learning rate, clipping and the batches that were reduced are equal in "
               "that "
               "step");
-  diagnosis.fix =
-      "look for what only those ranks do between the all-reduce and the update: gradients that are "
-      "changed, a kernel that is not deterministic, a parameter that no bucket holds";
   return diagnosis;
 }
 
@@ -242,19 +257,11 @@ std::optional<Diagnosis> find_buffers_differ(const Digest& digest) {
   // With broadcast_buffers each forward makes them equal, and then each rank's own batch changes
   // them: between steps they differ in a training that is as it should be.
   if (!digest.all_finished() || digest.scenario->ddp.broadcast_buffers) return std::nullopt;
-  std::set<std::int64_t> steps;
-  for (const RankView& view : digest.ranks) {
-    for (const StepRecord& step : view.report->steps) {
-      if (!step.checksums.empty()) steps.insert(step.step);
-    }
-  }
-  for (const std::int64_t step : steps) {
-    const TensorDifference difference = compare_tensors(digest, step);
+  for (const StepOfRanks& records : steps_of_ranks(digest)) {
+    const std::int64_t step = records.front().second->step;
+    const TensorDifference difference = compare_tensors(digest, records);
     if (difference.buffers.empty() || !difference.parameters.empty()) continue;
-    Diagnosis diagnosis;
-    diagnosis.verdict = "silent divergence";
-    diagnosis.kind = "buffers_differ";
-    diagnosis.catalog = "K20";
+    Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kBuffersDiffer, "silent divergence");
     diagnosis.step = step;
     diagnosis.because = fmt::format(
         "{} differ between ranks from step {} on, while all parameters are equal: "
@@ -262,8 +269,6 @@ std::optional<Diagnosis> find_buffers_differ(const Digest& digest) {
         list_names(difference.buffers), step);
     diagnosis.first_cause = diagnosis.because;
     diagnosis.first_symptom = "none: a model in evaluation mode gives other results on each rank";
-    diagnosis.fix =
-        "set ddp.broadcast_buffers to true, or synchronise the moments themselves (SyncBatchNorm)";
     return diagnosis;
   }
   return std::nullopt;

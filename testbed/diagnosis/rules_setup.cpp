@@ -20,7 +20,7 @@ std::string name_of(const std::string& tensor) {
 /// What kind of difference two lists of tensors have at their first differing position.
 struct ModelDifference {
   std::size_t position = 0;
-  std::string kind;
+  DiagnosisKind kind = DiagnosisKind::kParameterCount;
   std::string usual, odd;
 };
 
@@ -37,13 +37,13 @@ ModelDifference compare_models(const std::vector<std::string>& usual,
     return list;
   };
   if (usual.size() != odd.size()) {
-    difference.kind = "parameter_count";
+    difference.kind = DiagnosisKind::kParameterCount;
   } else if (sorted(usual) == sorted(odd)) {
-    difference.kind = "parameter_order";
+    difference.kind = DiagnosisKind::kParameterOrder;
   } else if (name_of(difference.usual) == name_of(difference.odd)) {
-    difference.kind = "parameter_shape";
+    difference.kind = DiagnosisKind::kParameterShape;
   } else {
-    difference.kind = "parameter_name";
+    difference.kind = DiagnosisKind::kParameterName;
   }
   return difference;
 }
@@ -52,16 +52,33 @@ bool contains(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-std::string fix_for_model(const std::string& kind) {
-  if (kind == "parameter_order") {
-    return "register the parameters in the same order on every rank (no iteration over a set, no "
-           "lazy layer that depends on the data): gradients are summed by position";
-  }
-  return "build the model from the same configuration on every rank, before anything that depends "
-         "on the rank";
-}
-
 }  // namespace
+
+/// A rank whose process ended before all ranks had met, with an error of its own: it could not
+/// serve or reach the store, or the others had come as another job.
+std::optional<Diagnosis> find_start_failed(const Digest& digest) {
+  const RankView* failed = nullptr;
+  for (const RankView& view : digest.ranks) {
+    if (view.report == nullptr || view.testified) continue;
+    const RankReport& report = *view.report;
+    const bool in_start = report.state == RankState::kFailed && report.phase == Phase::kInit &&
+                          report.parameter_tensors == 0 && view.collectives.empty() &&
+                          !report.failed_collective && report.unreachable.empty();
+    // That nobody came is found by waiting; who does not even reach the store says so.
+    const bool of_others =
+        report.error_code == ErrorCode::kPeerFailed || report.error_code == ErrorCode::kRankDied ||
+        (report.error_code == ErrorCode::kTimeout && !report.error.starts_with("store "));
+    if (!in_start || of_others || report.error.empty()) continue;
+    if (failed == nullptr || report.ended < failed->report->ended) failed = &view;
+  }
+  if (failed == nullptr) return std::nullopt;
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kStartFailed, "crash");
+  diagnosis.ranks = {failed->rank};
+  diagnosis.because = failed->report->error;
+  diagnosis.first_cause = fmt::format("rank {} failed before all ranks had met", failed->rank);
+  diagnosis.first_symptom = "the others wait at the rendezvous";
+  return diagnosis;
+}
 
 std::optional<Diagnosis> find_duplicate_device(const Digest& digest) {
   std::map<std::int64_t, std::vector<int>> ranks_by_device;
@@ -72,16 +89,11 @@ std::optional<Diagnosis> find_duplicate_device(const Digest& digest) {
   }
   for (const auto& [device, ranks] : ranks_by_device) {
     if (ranks.size() < 2) continue;
-    Diagnosis diagnosis;
-    diagnosis.verdict = "crash";
-    diagnosis.kind = "duplicate_device";
-    diagnosis.catalog = "K21";
+    Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kDuplicateDevice, "crash");
     diagnosis.ranks = ranks;
     diagnosis.because = fmt::format("{} use device {}", rank_list(ranks), device);
     diagnosis.first_cause = diagnosis.because;
     diagnosis.first_symptom = "the first collective, in which devices are compared, fails";
-    diagnosis.fix =
-        "take the device from LOCAL_RANK, and set it before the first collective and before DDP";
     return diagnosis;
   }
   return std::nullopt;
@@ -95,23 +107,18 @@ std::optional<Diagnosis> find_different_model(const Digest& digest) {
     }
   }
   if (ranks_by_model.size() < 2) return std::nullopt;
-  Disagreement disagreement;
-  for (const auto& [model, ranks] : ranks_by_model) disagreement.groups.push_back({ranks, ""});
-  std::sort(disagreement.groups.begin(), disagreement.groups.end(),
-            [](const RankGroup& a, const RankGroup& b) {
-              return std::pair(b.ranks.size(), a.ranks.front()) <
-                     std::pair(a.ranks.size(), b.ranks.front());
-            });
+  std::map<std::string, std::vector<int>> ranks_by_text;  // the first rank stands for the model
+  for (const auto& [model, ranks] : ranks_by_model) {
+    ranks_by_text[fmt::format("{}", ranks.front())] = ranks;
+  }
+  const Disagreement disagreement = compare_ranks(ranks_by_text, digest.absent().size());
   const auto model_of = [&](std::size_t group) -> const std::vector<std::string>& {
     return digest.ranks[static_cast<std::size_t>(disagreement.groups[group].ranks.front())]
         .report->tensors;
   };
   const ModelDifference difference = compare_models(model_of(0), model_of(1));
 
-  Diagnosis diagnosis;
-  diagnosis.verdict = "desync";
-  diagnosis.kind = difference.kind;
-  diagnosis.catalog = "K04";
+  Diagnosis diagnosis = make_diagnosis(difference.kind, "desync");
   diagnosis.ranks = disagreement.odd_ranks();
   diagnosis.because = fmt::format(
       "the ranks do not give DDP the same model; first difference at position {}: {} {} {}, {} {} "
@@ -122,14 +129,13 @@ std::optional<Diagnosis> find_different_model(const Digest& digest) {
       difference.odd);
   diagnosis.first_cause = diagnosis.because;
   diagnosis.first_symptom = "DDP's constructor compares the models and refuses";
-  diagnosis.fix = fix_for_model(difference.kind);
-  if (difference.kind == "parameter_order") {
+  if (difference.kind == DiagnosisKind::kParameterOrder) {
     diagnosis.notes.push_back(fmt::format(
         "PyTorch compares shapes alone: where they are equal it would sum the gradients of {} and "
         "{} without an error",
         name_of(difference.usual), name_of(difference.odd)));
   }
-  if (disagreement.tie()) note_tie(diagnosis);
+  note_majority(diagnosis, disagreement);
   return diagnosis;
 }
 
@@ -150,7 +156,7 @@ std::optional<Diagnosis> find_group_creation(const Digest& digest) {
     const bool here = std::any_of(
         view.collectives.begin(), view.collectives.end(),
         [&](const CollectiveRecord* record) { return record->group == creation->group; });
-    (here ? called : absent).push_back(view.rank);
+    if (here || view.report != nullptr) (here ? called : absent).push_back(view.rank);
   }
   if (absent.empty()) return std::nullopt;
   const bool one_failed =
@@ -166,10 +172,7 @@ std::optional<Diagnosis> find_group_creation(const Digest& digest) {
       elsewhere = "; they are in new_group for " + pending->group.substr(kPrefix.size());
     }
   }
-  Diagnosis diagnosis;
-  diagnosis.verdict = "deadlock";
-  diagnosis.kind = "group_creation";
-  diagnosis.catalog = "K18";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kGroupCreation, "deadlock");
   diagnosis.ranks = absent;
   if (!elsewhere.empty()) {
     diagnosis.ranks.insert(diagnosis.ranks.end(), called.begin(), called.end());
@@ -198,7 +201,7 @@ std::optional<Diagnosis> find_unreachable(const Digest& digest) {
   if (named_by.empty()) return std::nullopt;
   std::size_t most = 0;
   for (const auto& [rank, witnesses] : named_by) most = std::max(most, witnesses.size());
-  Diagnosis diagnosis;
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kUnreachable, "deadlock");
   std::vector<int> witnesses;
   for (const auto& [rank, by] : named_by) {
     if (by.size() < most) continue;
@@ -206,9 +209,6 @@ std::optional<Diagnosis> find_unreachable(const Digest& digest) {
     witnesses = by;
   }
   const RankReport& witness = *digest.ranks[static_cast<std::size_t>(witnesses.front())].report;
-  diagnosis.verdict = "deadlock";
-  diagnosis.kind = "unreachable";
-  diagnosis.catalog = "K22";
   diagnosis.because = fmt::format(
       "{} joined and published an address at which the others do not "
       "reach it: {}",
@@ -227,6 +227,7 @@ std::optional<Diagnosis> find_unreachable(const Digest& digest) {
 std::optional<Diagnosis> find_not_joined(const Digest& digest) {
   const std::vector<int> absent = digest.with(Standing::kUnknown);
   if (absent.empty() || absent.size() == digest.ranks.size()) return std::nullopt;
+  if (!digest.absent().empty()) return std::nullopt;  // a file that is missing is no rank that is
   const bool nobody_failed = digest.first_failure == FirstFailure::kNone;
   if (digest.first_failure != FirstFailure::kTimeout && !nobody_failed) return std::nullopt;
   std::vector<int> waiting;
@@ -238,10 +239,7 @@ std::optional<Diagnosis> find_not_joined(const Digest& digest) {
     if (view.report->phase != Phase::kInit || has_met_others || !waits) return std::nullopt;
     waiting.push_back(view.rank);
   }
-  Diagnosis diagnosis;
-  diagnosis.verdict = "deadlock";
-  diagnosis.kind = "not_joined";
-  diagnosis.catalog = "K22";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kNotJoined, "deadlock");
   diagnosis.ranks = absent;
   diagnosis.because = fmt::format("{} never joined the job: {} of {} ranks came", rank_list(absent),
                                   digest.ranks.size() - absent.size(), digest.ranks.size());

@@ -82,10 +82,7 @@ std::optional<Diagnosis> find_out_of_slots(const Digest& digest) {
       std::vector<int> ranks;
       std::ranges::merge(run_a, run_b, std::back_inserter(ranks));
       if (!in_one_order(digest, ranks, a, b)) continue;
-      Diagnosis diagnosis;
-      diagnosis.verdict = "deadlock";
-      diagnosis.kind = "device_slots";
-      diagnosis.catalog = "K17";
+      Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kDeviceSlots, "deadlock");
       diagnosis.ranks = std::move(ranks);
       diagnosis.collective = describe_collective(*a.record);
       if (a.record->label.step >= 0) diagnosis.step = a.record->label.step;
@@ -101,10 +98,6 @@ std::optional<Diagnosis> find_out_of_slots(const Digest& digest) {
           "have none for it";
       diagnosis.first_cause = "collectives of several communicators are under way at a time";
       diagnosis.first_symptom = diagnosis.chain.front();
-      diagnosis.fix =
-          "let the collectives of one communicator be over before those of the next are issued "
-          "(wait, or a dependency between their streams), or have fewer under way than the device "
-          "has room for";
       return diagnosis;
     }
   }

@@ -21,10 +21,7 @@ std::optional<Diagnosis> find_straggler(const Digest& digest) {
   if (worst.clearly_late < kFewestCollectives || worst.share < kNearlyAll || worst.cost < kMuch) {
     return std::nullopt;
   }
-  Diagnosis diagnosis;
-  diagnosis.verdict = "waiting";
-  diagnosis.kind = "straggler";
-  diagnosis.catalog = "K15";
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kStraggler, "waiting");
   diagnosis.ranks = {worst.rank};
   diagnosis.step = worst.first_late_step;
   diagnosis.because = fmt::format(

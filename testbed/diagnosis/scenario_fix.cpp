@@ -25,9 +25,15 @@ bool is_harmless_on_all(FaultKind kind) {
   }
 }
 
+/// Padded, an epoch.
+std::int64_t samples_of_a_rank(const Scenario& scenario) {
+  return (scenario.data.samples + scenario.ranks - 1) / scenario.ranks;
+}
+
 /// The fault becomes that of all ranks where that puts them in step, and goes where it does not.
-std::string change_faults(Scenario& scenario) {
+std::string change_faults(Scenario& scenario, bool& only_removed) {
   std::string changes;
+  only_removed = true;
   std::vector<FaultSpec> kept;
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     FaultSpec fault = scenario.faults[i];
@@ -46,7 +52,10 @@ std::string change_faults(Scenario& scenario) {
                              to_string(fault.kind));
       continue;
     }
-    if (!change.empty()) changes += (changes.empty() ? "" : "; ") + change;
+    if (!change.empty()) {
+      changes += (changes.empty() ? "" : "; ") + change;
+      only_removed = false;
+    }
     // Two that were one call with two payloads become equal; one is enough.
     const bool twice = std::any_of(kept.begin(), kept.end(), [&](const FaultSpec& other) {
       return other.kind == FaultKind::kCollective && fault.kind == FaultKind::kCollective &&
@@ -62,36 +71,43 @@ std::string change_faults(Scenario& scenario) {
 }  // namespace
 
 std::optional<ScenarioFix> fix_scenario(const Scenario& scenario, const Diagnosis& diagnosis) {
-  ScenarioFix fix{scenario, {}};
+  ScenarioFix fix{scenario, {}, false};
   Scenario& s = fix.scenario;
   s.expect = {};
-  const std::string& kind = diagnosis.kind;
-  if (kind == "uneven_shards" || kind == "uneven_batches") {
+  const DiagnosisKind kind = diagnosis.kind;
+  if (kind == DiagnosisKind::kUnevenShards || kind == DiagnosisKind::kUnevenBatches) {
     s.sampler.shard_sizes.clear();
     s.sampler.pad = true;
     fix.description = "sampler.pad = true, without sampler.shard_sizes";
-  } else if (kind == "unused_parameters") {
+    // Batches of one step that are not of one size: one that divides a rank's samples.
+    const std::int64_t samples = samples_of_a_rank(s);
+    if (kind == DiagnosisKind::kUnevenBatches && samples % s.train.batch_size != 0) {
+      while (samples % s.train.batch_size != 0) --s.train.batch_size;
+      fix.description += fmt::format(", train.batch_size = {}", s.train.batch_size);
+    }
+  } else if (kind == DiagnosisKind::kUnusedParameters) {
     s.ddp.find_unused_parameters = true;
     fix.description = "ddp.find_unused_parameters = true";
-  } else if (kind == "static_graph_changed") {
+  } else if (kind == DiagnosisKind::kStaticGraphChanged) {
     s.ddp.static_graph = false;
     s.ddp.find_unused_parameters = true;
     fix.description = "ddp.static_graph = false, ddp.find_unused_parameters = true";
-  } else if (kind == "buffers_differ") {
+  } else if (kind == DiagnosisKind::kBuffersDiffer) {
     s.ddp.broadcast_buffers = true;
     fix.description = "ddp.broadcast_buffers = true";
-  } else if (kind == "parameter_outside_ddp" && !s.ddp.params_and_buffers_to_ignore.empty()) {
+  } else if (kind == DiagnosisKind::kParameterOutsideDdp &&
+             !s.ddp.params_and_buffers_to_ignore.empty()) {
     s.ddp.params_and_buffers_to_ignore.clear();
     fix.description = "ddp.params_and_buffers_to_ignore = []";
-  } else if (kind == "slow_section" || kind == "late_rank") {
+  } else if (kind == DiagnosisKind::kSlowSection || kind == DiagnosisKind::kLateRank) {
     constexpr double kMore = 10;
     s.timeout *= kMore;
     fix.description = fmt::format("timeout = {}", format_duration(s.timeout));
-  } else if (kind == "same_order_every_epoch" && !s.sampler.set_epoch) {
+  } else if (kind == DiagnosisKind::kSameOrderEveryEpoch && !s.sampler.set_epoch) {
     s.sampler.set_epoch = true;
     fix.description = "sampler.set_epoch = true";
   } else {
-    fix.description = change_faults(s);
+    fix.description = change_faults(s, fix.only_without_faults);
   }
   if (fix.description.empty()) return std::nullopt;
   return fix;

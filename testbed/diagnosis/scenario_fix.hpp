@@ -12,6 +12,8 @@ namespace gradsync {
 struct ScenarioFix {
   Scenario scenario;
   std::string description;  ///< "sampler.pad = true"
+  /// All that was changed is that faults are gone: that the run then completes shows no fix.
+  bool only_without_faults = false;
 };
 
 /// Nothing where no change of a scenario is known to help. The verdict comes from what ranks

@@ -12,8 +12,12 @@
 namespace gradsync::diagnosis {
 namespace {
 
-std::int64_t steps_of(std::int64_t samples, std::int64_t batch_size) {
-  return (samples + batch_size - 1) / batch_size;
+std::int64_t steps_of(std::int64_t samples, std::int64_t samples_per_step) {
+  return (samples + samples_per_step - 1) / samples_per_step;
+}
+
+std::int64_t samples_per_step(const Scenario& scenario) {
+  return scenario.train.batch_size * scenario.train.accumulate_steps;
 }
 
 /// Samples in the data set, as a rank reported it or as the scenario says; 0 where neither does (a
@@ -52,9 +56,10 @@ std::vector<Shard> read_shards(const Digest& digest) {
     if (view.report != nullptr && view.report->dataset_samples > 0) {
       shard.samples = view.report->samples_planned;
       shard.steps = view.report->steps_planned;
-      shard.steps_per_epoch = steps_of(shard.samples, scenario.train.batch_size);
+      shard.steps_per_epoch = steps_of(shard.samples, samples_per_step(scenario));
       shard.known = true;
-    } else if (const auto plan = plan_of(scenario, size, view.rank, world)) {
+    } else if (const auto plan = digest.gaps.scenario ? std::nullopt
+                                                      : plan_of(scenario, size, view.rank, world)) {
       shard.samples = plan->samples;
       shard.steps = plan->steps;
       shard.steps_per_epoch = plan->steps_per_epoch;
@@ -88,7 +93,7 @@ std::string describe_shards(const Digest& digest, const std::vector<Shard>& shar
       text += fmt::format("and {} more sizes", ranks_by_samples.size() - kShown);
       break;
     }
-    const std::int64_t steps = steps_of(samples, scenario.train.batch_size);
+    const std::int64_t steps = steps_of(samples, samples_per_step(scenario));
     text += fmt::format("{} {} {}, which {} {}", rank_list(ranks), verb(ranks, "has", "have"),
                         count_of(samples, "sample"), samples == 1 ? "makes" : "make",
                         count_of(steps, "step"));
@@ -104,7 +109,7 @@ std::string fix_for_shards(const Digest& digest, const std::vector<Shard>& shard
   const Scenario& scenario = *digest.scenario;
   const auto world = static_cast<std::int64_t>(digest.ranks.size());
   const std::int64_t size = dataset_size(digest);
-  const std::int64_t batch = scenario.train.batch_size;
+  const std::int64_t batch = samples_per_step(scenario);
   const std::string per_epoch = scenario.train.epochs > 1 ? " an epoch" : "";
 
   if (!scenario.sampler.shard_sizes.empty()) {

@@ -83,7 +83,8 @@ CollectiveRecord record_from_json(const Json& json, const ParameterLists& lists,
   CollectiveRecord record;
   fields.get("sequence", record.sequence);
   constexpr std::int64_t kMostCollectives = std::int64_t{1} << 53;  // exact in any JSON reader
-  if (record.sequence < 0 || record.sequence > kMostCollectives) {
+  // -1: it failed before it had one.
+  if (record.sequence < -1 || record.sequence > kMostCollectives) {
     JsonFields::fail(fields.path_of("sequence"), "a sequence number", json["sequence"]);
   }
   fields.get("group", record.group);

@@ -75,18 +75,20 @@ void check_loss(Checker& checker, const ExpectSpec& expect) {
 
 /// A text of the diagnosis that has to be equal.
 void check_word(Checker& checker, const char* what, const std::optional<std::string>& expected,
-                std::string Diagnosis::*member) {
+                std::string (*word)(const Diagnosis&)) {
   if (!expected) return;
   const auto found = [&](const RunResult& run) {
-    return run.diagnosis ? (*run.diagnosis).*member : std::string("none");
+    return run.diagnosis ? word(*run.diagnosis) : std::string("none");
   };
   checker.hold(what, *expected, found,
                [&](const RunResult& run) { return found(run) == *expected; });
 }
 
 void check_diagnosis(Checker& checker, const ExpectSpec& expect) {
-  check_word(checker, "/expect/diagnosis/verdict", expect.diagnosis_verdict, &Diagnosis::verdict);
-  check_word(checker, "/expect/diagnosis/catalog", expect.diagnosis_catalog, &Diagnosis::catalog);
+  check_word(checker, "/expect/diagnosis/verdict", expect.diagnosis_verdict,
+             [](const Diagnosis& found) { return found.verdict; });
+  check_word(checker, "/expect/diagnosis/catalog", expect.diagnosis_catalog,
+             [](const Diagnosis& found) { return found.catalog; });
   if (expect.diagnosis_step) {
     checker.hold(
         "/expect/diagnosis/step", fmt::format("{}", *expect.diagnosis_step),
@@ -109,7 +111,8 @@ void check_diagnosis(Checker& checker, const ExpectSpec& expect) {
                  run.diagnosis->collective.find(*expect.diagnosis_collective) != std::string::npos;
         });
   }
-  check_word(checker, "/expect/diagnosis/kind", expect.diagnosis_kind, &Diagnosis::kind);
+  check_word(checker, "/expect/diagnosis/kind", expect.diagnosis_kind,
+             [](const Diagnosis& found) { return std::string(to_string(found.kind)); });
   if (!expect.diagnosis_ranks.empty()) {
     std::vector<int> ranks(expect.diagnosis_ranks.begin(), expect.diagnosis_ranks.end());
     std::sort(ranks.begin(), ranks.end());

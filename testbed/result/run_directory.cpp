@@ -12,7 +12,6 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/testbed/record/files.hpp"
-#include "gradsync/testbed/record/json_fields.hpp"
 #include "gradsync/testbed/record/json_lines.hpp"
 #include "gradsync/testbed/record/rank_report_json.hpp"
 #include "gradsync/testbed/record/step_json.hpp"
@@ -23,7 +22,6 @@ namespace gradsync {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 9> kEntries = {
     "scenario.json", "result.json", "ranks.jsonl", "steps.jsonl", "events.jsonl",
@@ -108,30 +106,6 @@ void write_run_directory(const std::string& directory, const Scenario& scenario,
                to_json(report, ReportDetail::kFlight).dump(1) + "\n");
   }
   write_file(folder / "result.json", to_json(result).dump(2) + "\n");
-}
-
-std::vector<RankReport> read_rank_reports(const std::string& directory) {
-  const fs::path folder(directory);
-  std::map<int, RankReport> reports;
-  for_each_json_line(folder / "ranks.jsonl", [&](const Json& line, const std::string& place) {
-    RankReport report = rank_report_from_json(line, place);
-    const fs::path flight = flight_file(directory, report.rank);
-    if (fs::exists(flight)) report = read_flight_file(flight.string());
-    reports.insert_or_assign(report.rank, std::move(report));
-  });
-  for_each_json_line(folder / "steps.jsonl", [&](const Json& line, const std::string& place) {
-    int rank = -1;
-    JsonFields(line, place).get("rank", rank);
-    const auto report = reports.find(rank);
-    if (report != reports.end()) report->second.steps.push_back(step_from_json(line, place));
-  });
-  std::vector<RankReport> list;
-  for (auto& [rank, report] : reports) list.push_back(std::move(report));
-  return list;
-}
-
-RankReport read_flight_file(const std::string& file) {
-  return rank_report_from_text(read_file(file), file);
 }
 
 }  // namespace gradsync

@@ -23,11 +23,4 @@ void prepare_run_directory(const std::string& directory);
 void write_run_directory(const std::string& directory, const Scenario& scenario,
                          const RunOutcome& outcome, const RunResult& result);
 
-/// The ranks' reports as far as a run directory keeps them: enough for `diagnose`. Throws
-/// Error(kUsage), naming the file, if there are none or one is damaged.
-std::vector<RankReport> read_rank_reports(const std::string& directory);
-
-/// One flight/rank-N.json.
-RankReport read_flight_file(const std::string& file);
-
 }  // namespace gradsync

@@ -7,34 +7,18 @@
 
 #include <fmt/format.h>
 
+#include "gradsync/testbed/diagnosis/evidence.hpp"
 #include "gradsync/testbed/record/statistics.hpp"
 
 namespace gradsync {
 namespace {
 
-/// Whether there is a step after which two ranks have parameters that differ.
-bool hashes_differ(const std::vector<RankReport>& reports) {
-  std::map<std::int64_t, std::string> hashes;
-  for (const RankReport& report : reports) {
-    for (const StepRecord& step : report.steps) {
-      if (step.parameter_hash.empty()) continue;
-      const auto [known, added] = hashes.try_emplace(step.step, step.parameter_hash);
-      if (!added && known->second != step.parameter_hash) return true;
-    }
-  }
-  return false;
-}
-
 /// The verdict says how a run ended: there is no second opinion about it. A run in which every rank
 /// finished has completed, whatever is to be said of it, unless the ranks' parameters differ.
-Outcome outcome_of(const std::optional<Diagnosis>& diagnosis,
-                   const std::vector<RankReport>& reports) {
+Outcome outcome_of(const std::optional<Diagnosis>& diagnosis, const diagnosis::Digest& digest) {
   if (!diagnosis) return Outcome::kCompleted;
-  const bool all_finished =
-      std::all_of(reports.begin(), reports.end(),
-                  [](const RankReport& report) { return report.state == RankState::kFinished; });
-  if (diagnosis->verdict == "silent divergence" || (all_finished && !reports.empty())) {
-    return hashes_differ(reports) ? Outcome::kDesync : Outcome::kCompleted;
+  if (diagnosis->verdict == "silent divergence" || digest.all_finished()) {
+    return diagnosis::first_hash_difference(digest) ? Outcome::kDesync : Outcome::kCompleted;
   }
   if (diagnosis->verdict == "desync") return Outcome::kDesync;
   if (diagnosis->verdict == "crash") return Outcome::kFailed;
@@ -234,14 +218,15 @@ RunResult make_result(const Scenario& scenario, const RunOutcome& outcome) {
   result.notes = outcome.notes;
   result.network = outcome.network;
   result.diagnosis = diagnose(reports, scenario);
-  result.outcome = outcome_of(result.diagnosis, reports);
+  const diagnosis::Digest digest = diagnosis::make_digest(reports, scenario);
+  result.outcome = outcome_of(result.diagnosis, digest);
   result.steps_completed = steps_on_every_rank(reports);
   result.parameter_hash = common_hash(reports, result.steps_completed);
   describe_model(result, reports);
   add_warnings(result, reports);
   summarize_steps(result, reports);
   summarize_times(result, reports);
-  result.blame = diagnosis::find_blame(diagnosis::make_digest(reports, scenario));
+  result.blame = diagnosis::find_blame(digest);
   return result;
 }
 

@@ -170,7 +170,7 @@ TEST_CASE("link: an outage longer than the timeout is named; one that comes late
       diagnosed(R"("link": "nic-1-0", "factor": 0, "duration": "20ms", "lasts": "10s")");
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "network");
+  CHECK(found->kind == DiagnosisKind::kNetwork);
   CHECK(found->first_cause == "link nic-1-0 is down from 20ms to 10.02s");
   CHECK_FALSE(diagnosed(R"("node": 1, "factor": 0, "duration": "20s")").has_value());
 }

@@ -99,7 +99,7 @@ TEST_CASE("diagnosis: equal operations from different call sites are a finding")
       diagnose(reports_with_sites({"loss.py:40", "loss.py:52", "loss.py:40"}), scenario_of(3));
   REQUIRE(found.has_value());
   CHECK(found->verdict == "silent divergence");
-  CHECK(found->kind == "different_call_sites");
+  CHECK(found->kind == DiagnosisKind::kDifferentCallSites);
   CHECK(found->catalog == "K05");
   CHECK(found->confidence == "likely");
   CHECK(found->ranks == std::vector<int>{1});

@@ -26,7 +26,7 @@ TEST_CASE("diagnosis: ranks that never joined are named") {
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "not_joined");
+  CHECK(found->kind == DiagnosisKind::kNotJoined);
   CHECK(found->ranks == std::vector<int>{2, 3});
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("diagnosis: a rank that came after the others' timeout was slow, not s
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "waiting");
-  CHECK(found->kind == "late_rank");
+  CHECK(found->kind == DiagnosisKind::kLateRank);
   CHECK(found->ranks == std::vector<int>{2});
   CHECK(found->step == 1);
 }
@@ -54,7 +54,7 @@ TEST_CASE("diagnosis: when all ranks are in the same collective no rank is blame
   const auto found = diagnose(
       {HandMadeRank(0, 2).steps(1).blocked(), HandMadeRank(1, 2).steps(1).blocked()}, scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "network");
+  CHECK(found->kind == DiagnosisKind::kNetwork);
   CHECK(found->ranks.empty());
   CHECK_THAT(found->because, contains("all ranks are inside the same collective"));
 }
@@ -76,7 +76,7 @@ TEST_CASE("diagnosis: what the world says of its links is the cause, and whether
   CHECK(with({over, down}).verdict == "deadlock");
   CHECK(with({down, lossy}).verdict == "deadlock");
   CHECK(with({lossy}).verdict == "waiting");
-  CHECK(with({lossy}).kind == "network");
+  CHECK(with({lossy}).kind == DiagnosisKind::kNetwork);
   CHECK_THAT(with({lossy}).because, contains("slow, not stuck"));
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("diagnosis: ranks that do not come back from their clean-up are a cons
   dead.ended = Seconds{1.9};
   const auto found = diagnose({survivor(0), survivor(1), dead}, scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "rank_died");
+  CHECK(found->kind == DiagnosisKind::kRankDied);
   CHECK(found->ranks == std::vector<int>{2});
   REQUIRE(found->consequences.size() == 2);
   CHECK_THAT(found->consequences[1],
@@ -120,7 +120,7 @@ TEST_CASE("diagnosis: the rank that others cannot connect to is named by most of
   const auto found = diagnose({fails(0, {1}), blank, fails(2, {0}), fails(3, {1})}, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "unreachable");
+  CHECK(found->kind == DiagnosisKind::kUnreachable);
   CHECK(found->catalog == "K22");
   CHECK(found->ranks == std::vector<int>{1});
   CHECK_THAT(found->first_symptom, contains("ranks 0, 3 do not connect to rank 1"));
@@ -138,12 +138,12 @@ TEST_CASE("diagnosis: a rank that had to be ended by a signal is named, not thos
   reports[2].exit_code = 6;
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "stalled_rank");
+  CHECK(found->kind == DiagnosisKind::kStalledRank);
   CHECK(found->ranks == std::vector<int>{1});
   CHECK(found->step == 1);
   // Where the launcher ended all of them, nobody is told apart.
   reports[0].exit_code = reports[2].exit_code = 143;
-  CHECK(diagnose(reports, scenario)->kind == "network");
+  CHECK(diagnose(reports, scenario)->kind == DiagnosisKind::kNetwork);
 }
 
 TEST_CASE(
@@ -169,7 +169,7 @@ TEST_CASE(
   const auto found = diagnose({rank(0, "g1"), rank(1, "g2")}, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "device_slots");
+  CHECK(found->kind == DiagnosisKind::kDeviceSlots);
   CHECK(found->catalog == "K17");
   CHECK(found->ranks == std::vector<int>{0, 1});
   REQUIRE(found->chain.size() == 2);
@@ -195,7 +195,7 @@ TEST_CASE("diagnosis: a rank that left its loop early is suspected before one th
   const auto found = diagnose({blocked(0), blocked(1), gone}, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "left_loop");
+  CHECK(found->kind == DiagnosisKind::kLeftLoop);
   CHECK(found->ranks == std::vector<int>{2});
   CHECK(found->step == 4);
 }
@@ -223,7 +223,7 @@ TEST_CASE("diagnosis: a hang whose cause the records do not show is called unkno
       {HandMadeRank(0, 3).steps(4).blocked(), HandMadeRank(1, 3).steps(4).blocked()}, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "unknown");
+  CHECK(found->kind == DiagnosisKind::kUnknown);
   CHECK(found->ranks == std::vector<int>{2});
   CHECK(found->because ==
         "rank 2 has not entered the collective in which the others wait: rank 2 left no report");

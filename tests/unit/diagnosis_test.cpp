@@ -36,7 +36,7 @@ TEST_CASE("diagnosis: uneven shards name who ran out, who waits where, why, and 
   const auto found = diagnose(test::uneven_reports_simulated(), test::uneven_scenario());
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "uneven_shards");
+  CHECK(found->kind == DiagnosisKind::kUnevenShards);
   CHECK(found->ranks == std::vector<int>{2, 3});
   CHECK(found->step == 2);
   CHECK(found->bucket == 0);
@@ -104,7 +104,7 @@ TEST_CASE("diagnosis: renumbered ranks give the same verdict, renumbered") {
     std::sort(expected.begin(), expected.end());
     const auto found = diagnose(reports, scenario);
     REQUIRE(found.has_value());
-    CHECK(found->kind == "uneven_shards");
+    CHECK(found->kind == DiagnosisKind::kUnevenShards);
     CHECK(found->ranks == expected);
     CHECK(found->step == 2);
     CHECK(found->bucket == 0);
@@ -126,7 +126,7 @@ TEST_CASE("diagnosis: reports of half the ranks give the verdict and say what is
   }
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "uneven_shards");
+  CHECK(found->kind == DiagnosisKind::kUnevenShards);
   CHECK(found->ranks == std::vector<int>{2, 3});
   REQUIRE(found->notes.size() == 1);
   CHECK_THAT(found->notes[0], contains("no report of ranks 2-3"));
@@ -138,7 +138,7 @@ TEST_CASE("diagnosis: no reports at all, and reports of ranks that cannot be, ar
   const Scenario scenario = test::uneven_scenario();
   const auto nothing = diagnose({}, scenario);
   REQUIRE(nothing.has_value());
-  CHECK(nothing->kind == "unknown");
+  CHECK(nothing->kind == DiagnosisKind::kUnknown);
   RankReport foreign;
   foreign.rank = 2000000000;
   const auto found = diagnose({foreign}, scenario);
@@ -159,7 +159,7 @@ TEST_CASE("diagnosis: uneven shards of given sizes, in batches") {
                                HandMadeRank(2, 3).shard(100, 9, 2).steps(2).finishes()},
                               scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "uneven_shards");
+  CHECK(found->kind == DiagnosisKind::kUnevenShards);
   CHECK(found->ranks == std::vector<int>{2});
   CHECK_THAT(
       found->because,
@@ -183,7 +183,7 @@ TEST_CASE("diagnosis: over several epochs uneven shards go wrong before the run 
                                rank_of(2, 2).finishes(), rank_of(3, 2).finishes()},
                               scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "uneven_shards");
+  CHECK(found->kind == DiagnosisKind::kUnevenShards);
   CHECK(found->step == 2);  // the first wrong one
   CHECK_THAT(found->collective, contains("step 4 (epoch 1)"));
   CHECK_THAT(found->first_cause, contains("from step 2 on"));
@@ -207,7 +207,7 @@ TEST_CASE("diagnosis: a backend that compares labels shows uneven shards as a de
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "desync");
-  CHECK(found->kind == "uneven_shards");
+  CHECK(found->kind == DiagnosisKind::kUnevenShards);
   CHECK(found->ranks == std::vector<int>{2, 3});
   CHECK(found->step == 2);
   CHECK(found->first_cause ==
@@ -235,7 +235,7 @@ TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its vic
     const auto found = diagnose(reports, scenario);
     REQUIRE(found.has_value());
     CHECK(found->verdict == "crash");
-    CHECK(found->kind == "rank_died");
+    CHECK(found->kind == DiagnosisKind::kRankDied);
     CHECK(found->ranks == std::vector<int>{2});
     CHECK(found->step == 3);
     CHECK(found->because == "the process of rank 2 was ended by signal 9 (SIGKILL)");
@@ -249,7 +249,7 @@ TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its vic
   SECTION("nobody watched: the rank that left no report") {
     const auto found = diagnose(reports, scenario);
     REQUIRE(found.has_value());
-    CHECK(found->kind == "rank_died");
+    CHECK(found->kind == DiagnosisKind::kRankDied);
     CHECK(found->ranks == std::vector<int>{2});
     CHECK(found->because == "the process of rank 2 ended without a report");
   }
@@ -265,7 +265,7 @@ TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its vic
     // Under a launcher that tells nothing, the first to speak is believed.
     reports.back().exit_code.reset();
     const auto found = diagnose(reports, scenario);
-    CHECK(found->kind == "rank_died");
+    CHECK(found->kind == DiagnosisKind::kRankDied);
     CHECK(found->because == "rank 2: was ended by signal 15");
   }
   SECTION("one that the launcher ended afterwards is not a cause") {
@@ -293,7 +293,7 @@ TEST_CASE("diagnosis: the first error by time is the cause, whatever the order o
     const auto found = diagnose(reports, scenario);
     REQUIRE(found.has_value());
     CHECK(found->verdict == "crash");
-    CHECK(found->kind == "error");
+    CHECK(found->kind == DiagnosisKind::kError);
     CHECK(found->ranks == std::vector<int>{1});
     CHECK(found->step == 1);
     CHECK(found->because == "rank 1: out of memory");
@@ -312,7 +312,7 @@ TEST_CASE(
   std::vector<RankReport> reports{
       HandMadeRank(0, 2).steps(1).blocked().fails(ErrorCode::kTimeout, "timed out", 30),
       HandMadeRank(1, 2).steps(1).fails(ErrorCode::kMisuse, "rank 1: no", 1.5)};
-  CHECK(diagnose(reports, scenario)->kind == "error");
+  CHECK(diagnose(reports, scenario)->kind == DiagnosisKind::kError);
 
   // Rank 1 hung outside any collective; the launcher ended it after rank 0's timeout.
   reports[1] = HandMadeRank(1, 2).steps(1);
@@ -321,7 +321,7 @@ TEST_CASE(
   reports[1].ended = Seconds{35};
   const auto found = diagnose(reports, scenario);
   CHECK(found->verdict == "deadlock");
-  CHECK(found->kind == "unknown");
+  CHECK(found->kind == DiagnosisKind::kUnknown);
   CHECK(found->ranks == std::vector<int>{1});
   CHECK(found->because ==
         "rank 1 has not entered the collective in which the others wait: rank 1 died in data, "
@@ -341,7 +341,7 @@ TEST_CASE("diagnosis: the majority is right about a collective that differs, and
   auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "desync");
-  CHECK(found->kind == "payload_differs");
+  CHECK(found->kind == DiagnosisKind::kPayloadDiffers);
   CHECK(found->catalog == "K23");
   CHECK(found->ranks == std::vector<int>{0});  // not the three healthy ones
   CHECK(found->step == 1);
@@ -368,7 +368,7 @@ TEST_CASE("diagnosis: a disagreement found before the first collective keeps its
                               scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "desync");
-  CHECK(found->kind == "mismatch");
+  CHECK(found->kind == DiagnosisKind::kMismatch);
   CHECK(found->because == what);
 }
 
@@ -382,7 +382,7 @@ TEST_CASE("diagnosis: parameters that differ are found although every rank finis
   auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "silent divergence");
-  CHECK(found->kind == "parameters_differ");
+  CHECK(found->kind == DiagnosisKind::kParametersDiffer);
   CHECK(found->ranks == std::vector<int>{1});
   CHECK(found->step == 1);
   CHECK_THAT(
@@ -398,16 +398,16 @@ TEST_CASE("diagnosis: parameters that differ are found although every rank finis
   // What an update is made of, one after the other.
   step = before;
   step.learning_rate = 1e-4;
-  CHECK(diagnose(reports, scenario)->kind == "learning_rate_differs");
+  CHECK(diagnose(reports, scenario)->kind == DiagnosisKind::kLearningRateDiffers);
   step = before;
   step.clip_coefficient = 0.5;
-  CHECK(diagnose(reports, scenario)->kind == "clip_differs");
+  CHECK(diagnose(reports, scenario)->kind == DiagnosisKind::kClipDiffers);
   step = before;
   step.loss_scale = 2;
-  CHECK(diagnose(reports, scenario)->kind == "loss_scale_differs");
+  CHECK(diagnose(reports, scenario)->kind == DiagnosisKind::kLossScaleDiffers);
   step = before;
   step.last_batch_reduced = false;
-  CHECK(diagnose(reports, scenario)->kind == "no_sync_differs");
+  CHECK(diagnose(reports, scenario)->kind == DiagnosisKind::kNoSyncDiffers);
   CHECK(diagnose(reports, scenario)->ranks == std::vector<int>{1});
 }
 
@@ -425,7 +425,7 @@ TEST_CASE("diagnosis: a norm that was summed over the ranks again is found by it
   }
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "norm_reduced_twice");
+  CHECK(found->kind == DiagnosisKind::kNormReducedTwice);
   CHECK(found->verdict == "silent divergence");
   CHECK(found->ranks == std::vector<int>{0, 1});
   CHECK(found->step == 1);
@@ -450,7 +450,7 @@ TEST_CASE("diagnosis: of two sides that are equally large, one has a collective 
   reports[0].flight = {record};
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
-  CHECK(found->kind == "extra_collective");
+  CHECK(found->kind == DiagnosisKind::kExtraCollective);
   CHECK(found->ranks == std::vector<int>{0});
   CHECK_THAT(found->notes.back(), contains("equally large"));
 }

@@ -165,7 +165,7 @@ TEST_CASE("run_rank: uneven shards really hang, and the diagnosis says which and
   CHECK(result.exit_status() == 4);
   CHECK(result.steps_completed == 2);
   REQUIRE(result.diagnosis.has_value());
-  CHECK(result.diagnosis->kind == "uneven_shards");
+  CHECK(result.diagnosis->kind == DiagnosisKind::kUnevenShards);
   CHECK(result.diagnosis->ranks == std::vector<int>{2, 3});
   CHECK(result.diagnosis->step == 2);
   CHECK(result.diagnosis->bucket == 0);
@@ -195,7 +195,7 @@ TEST_CASE("run_rank: uneven shards over two epochs are a desync where labels are
   const RunResult result = result_of(scenario, reports);
   CHECK(result.outcome == Outcome::kDesync);
   REQUIRE(result.diagnosis.has_value());
-  CHECK(result.diagnosis->kind == "uneven_shards");
+  CHECK(result.diagnosis->kind == DiagnosisKind::kUnevenShards);
   CHECK(result.diagnosis->ranks == std::vector<int>{2, 3});
   CHECK(result.diagnosis->step == 2);
 }
@@ -401,7 +401,7 @@ TEST_CASE("run_rank: an error of the rank's own is in its report and thrown") {
   CHECK(report.error_code == ErrorCode::kMisuse);
   CHECK(report.phase == Phase::kInit);
   const auto found = diagnose({report}, scenario);
-  CHECK(found->kind == "error");
+  CHECK(found->kind == DiagnosisKind::kError);
   CHECK(found->because == report.error);
 }
 
@@ -426,7 +426,7 @@ TEST_CASE("run_rank: parameters that part are found after that step, by all rank
   const RunResult result = result_of(scenario, reports);
   CHECK(result.outcome == Outcome::kDesync);
   REQUIRE(result.diagnosis.has_value());
-  CHECK(result.diagnosis->kind == "learning_rate_differs");
+  CHECK(result.diagnosis->kind == DiagnosisKind::kLearningRateDiffers);
   CHECK(result.diagnosis->verdict == "desync");
   CHECK(result.diagnosis->ranks == std::vector<int>{1});
   CHECK_FALSE(result.parameter_hash.has_value());

@@ -9,7 +9,9 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/result/compare.hpp"
+#include "gradsync/testbed/result/foreign_file.hpp"
 #include "gradsync/testbed/result/run_directory.hpp"
+#include "gradsync/testbed/result/run_records.hpp"
 #include "gradsync/testbed/result/trace.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
@@ -83,7 +85,9 @@ TEST_CASE("run directory: has every file, each readable by itself") {
   CHECK(events[1]["op"] == "allreduce");
   CHECK(events[1]["bucket"] == 0);
   CHECK(events[1]["parameters"] == 0);
-  CHECK(read_flight_file((directory / "flight" / "rank-1.json").string()).flight.size() == 6);
+  CHECK(read_flight_files({(directory / "flight" / "rank-1.json").string()})
+            .reports.front()
+            .flight.size() == 6);
 }
 
 TEST_CASE("run directory: replaces an earlier run, refuses anything else") {
@@ -128,7 +132,7 @@ TEST_CASE("run directory: reports read back give the same diagnosis") {
     for (const auto& reports : {test::uneven_reports_simulated(), test::uneven_reports_real()}) {
       scenario.output.detail_ranks = detail;
       write(temporary.path() / "run", scenario, outcome_of(reports));
-      const auto read = read_rank_reports((temporary.path() / "run").string());
+      const auto read = read_run_records((temporary.path() / "run").string()).reports;
       REQUIRE(read.size() == 4);
       auto again = to_json(*diagnose(read, scenario));
       auto first = to_json(*diagnose(reports, scenario));
@@ -151,19 +155,84 @@ TEST_CASE("run directory: reports read back give the same diagnosis") {
   const RunOutcome parted = outcome_of(
       {HandMadeRank(0, 2).steps(1).finishes(), HandMadeRank(1, 2).step(0, "other").finishes()});
   write(temporary.path() / "run", scenario, parted);
-  CHECK(diagnose(read_rank_reports((temporary.path() / "run").string()), scenario)->kind ==
-        "parameters_differ");
+  CHECK(diagnose(read_run_records((temporary.path() / "run").string()).reports, scenario)->kind ==
+        DiagnosisKind::kParametersDiffer);
 }
 
-TEST_CASE("run directory: damaged files are errors that name file and line") {
+TEST_CASE("run directory: what is missing or damaged is said, and the rest is read") {
   const test::TemporaryDirectory temporary;
   const std::string directory = (temporary.path() / "run").string();
-  CHECK_THROWS_WITH(read_rank_reports(directory), contains("ranks.jsonl"));
+  CHECK_THROWS_WITH(read_run_records(directory), contains("ranks.jsonl"));
   write(directory, two_ranks(), two_ranks_of(1));
-  const std::string lines = read_file(fs::path(directory) / "ranks.jsonl");
-  write_file(fs::path(directory) / "ranks.jsonl", lines.substr(0, lines.size() - 20));
-  CHECK_THROWS_WITH(read_rank_reports(directory), contains("ranks.jsonl:2"));
-  CHECK_THROWS_WITH(read_flight_file(directory + "/flight/rank-7.json"), contains("rank-7.json"));
+  CHECK_FALSE(read_run_records(directory).gaps.any());
+  const auto only_gap = [&] {
+    const RunRecords records = read_run_records(directory);
+    CHECK(records.reports.size() == 2);
+    REQUIRE(records.gaps.files.size() == 1);
+    return records.gaps.files.front();
+  };
+  const auto cut = [&](const char* name, std::size_t bytes) {
+    const fs::path file = fs::path(directory) / name;
+    const std::string whole = read_file(file);
+    write_file(file, whole.substr(0, whole.size() - bytes));
+  };
+  SECTION("a summary that is cut off: the rank's flight file is there") {
+    cut("ranks.jsonl", 20);
+    CHECK_THAT(only_gap(), contains("ranks.jsonl:2"));
+  }
+  SECTION("no summaries") {
+    fs::remove(fs::path(directory) / "ranks.jsonl");
+    CHECK_THAT(only_gap(), contains("ranks.jsonl is missing"));
+  }
+  SECTION("a flight file that is cut off: the rank's summary is there") {
+    cut("flight/rank-1.json", 20);
+    CHECK_THAT(only_gap(), contains("flight/rank-1.json is damaged"));
+    CHECK(read_run_records(directory).gaps.summaries == std::vector<int>{1});
+  }
+  SECTION("no steps: parameters cannot be compared") {
+    fs::remove(fs::path(directory) / "steps.jsonl");
+    CHECK_THAT(only_gap(), contains("steps.jsonl is missing"));
+    CHECK(read_run_records(directory).gaps.steps);
+    const RunRecords records = read_run_records(directory);
+    const auto found = diagnose(records.reports, records.scenario, records.gaps);
+    REQUIRE(found.has_value());
+    CHECK(found->verdict == "clean");
+    CHECK(found->confidence == "open");
+    CHECK_THAT(found->because, contains("parameters, losses and learning rates were not compared"));
+  }
+  SECTION("no scenario") {
+    fs::remove(fs::path(directory) / "scenario.json");
+    CHECK_THAT(only_gap(), contains("scenario.json is missing"));
+    CHECK(read_run_records(directory).scenario.ranks == 2);
+  }
+  CHECK_THROWS_WITH(read_flight_files({directory + "/flight/rank-7.json"}),
+                    contains("rank-7.json"));
+}
+
+TEST_CASE("run directory: files of other tools are named for what they are") {
+  CHECK(describe_foreign_file(R"({"version": "2.9", "pg_config": {}, "entries": []})") ==
+        "a Flight Recorder dump of PyTorch (version 2.9)");
+  CHECK(describe_foreign_file(R"({"pg_status": {}, "entries": []})") ==
+        "a Flight Recorder dump of PyTorch");
+  CHECK(describe_foreign_file(R"({"traceEvents": [], "distributedInfo": {"rank": 0}})") ==
+        "a trace of PyTorch's profiler");
+  CHECK(describe_foreign_file(R"({"traceEvents": []})") == "a trace in Chrome's format");
+  CHECK(describe_foreign_file("\x80\x04\x95 entries pg_config") ==
+        "a Flight Recorder dump of PyTorch (a Python pickle)");
+  CHECK(describe_foreign_file("\x80\x02 q") == "a Python pickle");
+  CHECK(describe_foreign_file("[rank0]: Watchdog caught collective operation timeout: WorkNCCL") ==
+        "a log of PyTorch's NCCL watchdog");
+  CHECK_FALSE(describe_foreign_file(R"({"report_version": 3, "rank": 0})").has_value());
+  CHECK_FALSE(describe_foreign_file("").has_value());
+  CHECK_FALSE(describe_foreign_file(R"({"report_version": 3, "ra)").has_value());
+
+  const test::TemporaryDirectory temporary;
+  write_file(temporary.path() / "dump.json",
+             R"({"version": "2.9", "pg_config": {}, "entries": []})");
+  CHECK_THROWS_WITH(read_flight_files({(temporary.path() / "dump.json").string()}),
+                    contains("dump.json is a Flight Recorder dump of PyTorch (version 2.9)"));
+  CHECK_THROWS_WITH(read_run_records(temporary.path().string()),
+                    contains("dump.json is a Flight Recorder dump of PyTorch (version 2.9)"));
 }
 
 TEST_CASE("run directory: details are written for the first ranks, summaries for all") {

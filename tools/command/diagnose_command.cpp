@@ -16,6 +16,7 @@
 #include "gradsync/testbed/diagnosis/scenario_fix.hpp"
 #include "gradsync/testbed/diagnosis/stragglers.hpp"
 #include "gradsync/testbed/result/run_directory.hpp"
+#include "gradsync/testbed/result/run_records.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/run_printer.hpp"
@@ -37,8 +38,7 @@ struct DiagnoseOptions {
 };
 
 struct Evidence {
-  std::vector<RankReport> reports;
-  Scenario scenario;
+  RunRecords records;
   /// Of a live job in which ranks advanced while they were watched: where they are. Such a job is
   /// not stuck, whatever a single look at it would suggest.
   std::string progress;
@@ -73,29 +73,17 @@ std::string describe_progress(const std::vector<RankReport>& before,
 
 /// A run directory with all of its ranks, or some flight files of one run, RUN/flight/rank-N.json.
 Evidence read_evidence(const std::vector<std::string>& paths) {
-  Evidence evidence;
-  fs::path run_directory;
   if (paths.size() == 1 && fs::is_directory(paths.front())) {
-    run_directory = paths.front();
-    evidence.reports = read_rank_reports(paths.front());
-  } else {
-    for (const std::string& path : paths) {
-      if (fs::is_directory(path)) {
-        throw Error(ErrorCode::kUsage,
-                    "diagnose takes one run directory, or the flight files of one run; " + path +
-                        " is a directory");
-      }
-      evidence.reports.push_back(read_flight_file(path));
-      const fs::path of_file = fs::absolute(path).parent_path().parent_path();
-      if (!run_directory.empty() && run_directory != of_file) {
-        throw Error(ErrorCode::kUsage, "these flight files belong to different runs: " +
-                                           run_directory.string() + " and " + of_file.string());
-      }
-      run_directory = of_file;
+    return {read_run_records(paths.front()), ""};
+  }
+  for (const std::string& path : paths) {
+    if (fs::is_directory(path)) {
+      throw Error(ErrorCode::kUsage,
+                  "diagnose takes one run directory, or the flight files of one run; " + path +
+                      " is a directory");
     }
   }
-  evidence.scenario = load_scenario((run_directory / "scenario.json").string());
-  return evidence;
+  return {read_flight_files(paths), ""};
 }
 
 /// "HOST:PORT" of a job's store, or the directory of a run, whose ranks/store says it.
@@ -130,15 +118,18 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
   const bool all_run = std::ranges::all_of(
       first.reports, [](const RankReport& report) { return report.state == RankState::kRunning; });
   if (!all_run) {
-    return {std::move(first.reports), parse_scenario(first.scenario, "the job's scenario", ""), ""};
+    return {
+        {std::move(first.reports), parse_scenario(first.scenario, "the job's scenario", ""), {}},
+        ""};
   }
   // Ranks that run are never all at the same place: a rank that is on its way to a collective in
   // which the others wait looks like one that will never come. So look twice.
   std::this_thread::sleep_for(kLiveWatch);
   LiveJob second = request_dumps(*store.store, options.live_timeout);
   std::string progress = describe_progress(first.reports, second.reports);
-  return {std::move(second.reports), parse_scenario(second.scenario, "the job's scenario", ""),
-          std::move(progress)};
+  return {
+      {std::move(second.reports), parse_scenario(second.scenario, "the job's scenario", ""), {}},
+      std::move(progress)};
 }
 
 void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagnosis) {
@@ -153,7 +144,7 @@ void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagn
 
 /// Runs the scenario with the changes that the diagnosis suggests, and says what came of it.
 int try_fix(const DiagnoseOptions& options, const Evidence& evidence, const Diagnosis& diagnosis) {
-  const auto fix = fix_scenario(evidence.scenario, diagnosis);
+  const auto fix = fix_scenario(evidence.records.scenario, diagnosis);
   if (!fix) {
     std::cout << "\nno change of the scenario is known to help\n";
     return 1;
@@ -163,6 +154,12 @@ int try_fix(const DiagnoseOptions& options, const Evidence& evidence, const Diag
   const FinishedRun run = run_scenario(fix->scenario, directory, false);
   std::cout << fmt::format("outcome  {} after {}; results in {}\n", to_string(run.result.outcome),
                            count_of(run.result.steps_completed, "step"), directory);
+  if (fix->only_without_faults) {
+    std::cout
+        << "note     all that was changed is that the injected fault is gone, so this shows the "
+           "cause and no fix:\n         in a program, "
+        << diagnosis.fix << '\n';
+  }
   if (run.result.diagnosis) std::cout << '\n' << format_text(*run.result.diagnosis);
   return run.result.exit_status();
 }
@@ -174,14 +171,15 @@ int diagnose_paths(const DiagnoseOptions& options) {
   }
   const Evidence evidence =
       options.live.empty() ? read_evidence(options.paths) : ask_live_job(options);
-  auto diagnosis = diagnose(evidence.reports, evidence.scenario);
+  const RunRecords& records = evidence.records;
+  auto diagnosis = diagnose(records.reports, records.scenario, records.gaps);
   if (!evidence.progress.empty() && diagnosis && diagnosis->verdict != "silent divergence") {
     diagnosis.reset();
   }
   if (diagnosis || evidence.progress.empty() || options.json) print(options, diagnosis);
   if (!options.json) std::cout << evidence.progress;
   if (!options.json) {
-    std::cout << diagnosis::describe_arrivals(evidence.reports, evidence.scenario);
+    std::cout << diagnosis::describe_arrivals(records.reports, records.scenario);
   }
   if (options.try_fix && diagnosis) return try_fix(options, evidence, *diagnosis);
   return 0;
