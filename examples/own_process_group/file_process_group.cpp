@@ -170,6 +170,8 @@ std::vector<FileProcessGroup::Contribution> FileProcessGroup::collect(
 
 /// The first failure of the job counts. A code, a blank, and the cause.
 void FileProcessGroup::publish_failure(ErrorCode code, const std::string& cause) const {
+  // "failed" may be a link to this rank's own file, which must then not be written again.
+  if (fs::exists(folder_ / "failed")) return;
   const fs::path own = file_of("failure", rank());
   std::ofstream(own) << static_cast<int>(code) << ' ' << cause;
   std::error_code exists_already;

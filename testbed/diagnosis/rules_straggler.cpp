@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gradsync/core/rank_list.hpp"
@@ -5,6 +7,19 @@
 #include "gradsync/testbed/diagnosis/stragglers.hpp"
 
 namespace gradsync::diagnosis {
+namespace {
+
+/// Under Join, a rank with fewer batches answers the others' collectives while they compute: who
+/// comes last then follows from the shards, not from a slow rank.
+bool is_uneven_under_join(const Digest& digest) {
+  if (!digest.scenario->ddp.join.enable) return false;
+  return std::ranges::any_of(digest.ranks, [&](const RankView& view) {
+    return view.report != nullptr && digest.ranks.front().report != nullptr &&
+           view.report->steps_planned != digest.ranks.front().report->steps_planned;
+  });
+}
+
+}  // namespace
 
 /// One rank to which nearly all of the lateness belongs, again and again, and that costs much:
 /// noise spreads over the ranks, and what happened once is no straggler.
@@ -12,6 +27,7 @@ std::optional<Diagnosis> find_straggler(const Digest& digest) {
   constexpr std::int64_t kFewestCollectives = 4;
   constexpr double kNearlyAll = 0.75;
   constexpr double kMuch = 0.3;  // of the time of all steps
+  if (is_uneven_under_join(digest)) return std::nullopt;
   const Arrivals arrivals = measure_arrivals(digest);
   if (!digest.all_finished() || arrivals.collectives < kFewestCollectives ||
       arrivals.ranks.empty()) {

@@ -33,6 +33,22 @@ RankReport read_flight_file(const fs::path& file) {
   return rank_report_from_text(text, file.string());
 }
 
+/// The run's scenario; where it is missing or damaged, the gap is noted and all but the number of
+/// ranks is the default.
+Scenario scenario_of(const fs::path& folder, int world_size, EvidenceGaps& gaps) {
+  const fs::path file = folder / "scenario.json";
+  Scenario scenario;
+  scenario.ranks = world_size;
+  try {
+    if (fs::exists(file)) return load_scenario(file.string());
+    gaps.files.push_back("scenario.json is missing: how the data were dealt is not known");
+  } catch (const Error& error) {
+    gaps.files.push_back(error.what());
+  }
+  gaps.scenario = true;
+  return scenario;
+}
+
 /// Reads a run directory file by file, and keeps account of what is not there.
 class Reader {
  public:
@@ -97,13 +113,7 @@ class Reader {
   }
 
   void read_scenario() {
-    if (fs::exists(folder_ / "scenario.json")) {
-      scenario_ = load_scenario((folder_ / "scenario.json").string());
-    } else {
-      gaps_.scenario = true;
-      gaps_.files.push_back("scenario.json is missing: how the data were dealt is not known");
-      scenario_.ranks = reports_.begin()->second.world_size;
-    }
+    scenario_ = scenario_of(folder_, reports_.begin()->second.world_size, gaps_);
     for (const auto& [rank, report] : reports_) {
       const bool in_detail = std::ranges::find(in_detail_, rank) != in_detail_.end();
       const bool left_something = report.parameter_tensors > 0;
@@ -187,13 +197,7 @@ RunRecords read_flight_files(const std::vector<std::string>& files) {
   }
   records.gaps.steps = true;
   records.gaps.files.push_back("only flight files are given: steps.jsonl is missing");
-  if (fs::exists(run_directory / "scenario.json")) {
-    records.scenario = load_scenario((run_directory / "scenario.json").string());
-  } else {
-    records.gaps.scenario = true;
-    records.gaps.files.push_back("scenario.json is missing: how the data were dealt is not known");
-    records.scenario.ranks = records.reports.front().world_size;
-  }
+  records.scenario = scenario_of(run_directory, records.reports.front().world_size, records.gaps);
   return records;
 }
 

@@ -19,6 +19,7 @@ if NCCL_MULTI_RANK_GPU_ENABLE=1 "$gradsync" run "$scenario" --backend nccl --ran
 fi
 echo "not by NCCL_MULTI_RANK_GPU_ENABLE; as two machines:"
 export NCCL_SOCKET_IFNAME=lo NCCL_NET=Socket NCCL_IB_DISABLE=1 NCCL_MAX_NCHANNELS=1
+# shellcheck disable=SC2016  # the inner shell expands RANK
 "$gradsync" launch --standalone --nproc-per-node 2 -- sh -c \
   'NCCL_HOSTID=machine$RANK exec "$0" run "$1" --backend nccl --timeout 60s \
      --set "nccl.device_ids=[0,0]" --out "$2"' "$gradsync" "$scenario" "$out/two"

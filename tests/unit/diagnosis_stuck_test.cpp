@@ -23,6 +23,8 @@ TEST_CASE("diagnosis: ranks that never joined are named") {
     report.error = "ranks 2, 3 did not come";
     report.ended = Seconds{30};
   }
+  // The launcher's word on those of which nothing came.
+  for (int rank : {2, 3}) reports.emplace_back().rank = rank;
   const auto found = diagnose(reports, scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
@@ -180,9 +182,9 @@ TEST_CASE(
   CollectiveRecord& before = other.flight[other.flight.size() - 2];
   std::swap(last.issued, before.issued);
   std::swap(last, before);
-  CHECK(diagnose({rank(0, "g1"), other}, scenario)->kind != "device_slots");
+  CHECK(diagnose({rank(0, "g1"), other}, scenario)->kind != DiagnosisKind::kDeviceSlots);
   // In one order on both devices it is no circle.
-  CHECK(diagnose({rank(0, "g1"), rank(1, "g1")}, scenario)->kind != "device_slots");
+  CHECK(diagnose({rank(0, "g1"), rank(1, "g1")}, scenario)->kind != DiagnosisKind::kDeviceSlots);
 }
 
 TEST_CASE("diagnosis: a rank that left its loop early is suspected before one that waits") {
@@ -204,9 +206,9 @@ TEST_CASE("diagnosis: a rank outside any collective is where the cause is") {
   Scenario scenario;
   scenario.ranks = 2;
   HandMadeRank busy = HandMadeRank(1, 2).steps(4);
-  for (const auto& [phase, kind] :
-       {std::pair(Phase::kData, "stalled_loader"), std::pair(Phase::kBackward, "stalled_compute"),
-        std::pair(Phase::kUser, "stalled_rank")}) {
+  for (const auto& [phase, kind] : {std::pair(Phase::kData, DiagnosisKind::kStalledLoader),
+                                    std::pair(Phase::kBackward, DiagnosisKind::kStalledCompute),
+                                    std::pair(Phase::kUser, DiagnosisKind::kStalledRank)}) {
     busy.report().phase = phase;
     const auto found = diagnose({HandMadeRank(0, 2).steps(4).blocked(), busy}, scenario);
     REQUIRE(found.has_value());
@@ -219,8 +221,11 @@ TEST_CASE("diagnosis: a rank outside any collective is where the cause is") {
 TEST_CASE("diagnosis: a hang whose cause the records do not show is called unknown") {
   Scenario scenario;
   scenario.ranks = 3;
+  RankReport silent;
+  silent.rank = 2;
   const auto found = diagnose(
-      {HandMadeRank(0, 3).steps(4).blocked(), HandMadeRank(1, 3).steps(4).blocked()}, scenario);
+      {HandMadeRank(0, 3).steps(4).blocked(), HandMadeRank(1, 3).steps(4).blocked(), silent},
+      scenario);
   REQUIRE(found.has_value());
   CHECK(found->verdict == "deadlock");
   CHECK(found->kind == DiagnosisKind::kUnknown);

@@ -90,7 +90,8 @@ TEST_CASE("faults: a mistake has its place, and what a backend cannot do is refu
   refuses(R"({"backend": "sim", "cluster": {"gpus_per_node": 1},
               "faults": [{"kind": "link", "node": 2}]})",
           "/faults/0/node", "2 nodes");
-  refuses(R"({"faults": [{"kind": "throw", "at": "clean_up"}]})", "/faults/0/at", "clean-up");
+  refuses(R"({"faults": [{"kind": "throw", "at": "clean_up"}]})", "/faults/0/at",
+          "allowed at \"clean_up\"");
   refuses(R"({"backend": "nccl", "faults": [{"kind": "rendezvous", "wrong_address": true}]})",
           "/faults/0/kind", "out of reach");
   refuses(R"({"faults": [{"kind": "rendezvous", "wrong_address": true, "duration": "1s"}]})",

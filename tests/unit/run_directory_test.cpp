@@ -29,6 +29,7 @@ Scenario two_ranks() {
   Scenario scenario;
   scenario.name = "two";
   scenario.ranks = 2;
+  scenario.cluster.nodes = 1;
   return scenario;
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("tune finds a cap near the best one, and says what it gains") {
   answer.uncertainty = 0.01;
   const std::string text = describe(answer);
   CHECK_THAT(text, contains("Set bucket_cap_mb=" + answer.best.setting.cap));
-  CHECK_THAT(text, contains("pay their latency less often"));
+  CHECK_THAT(text, contains("wait less for latency"));
 }
 
 TEST_CASE("tune keeps a setting that nothing beats") {
@@ -96,7 +96,7 @@ TEST_CASE("tune looks for the first bucket with the best cap, and says what that
     CHECK(std::stod(trial.setting.first) < std::stod(trial.setting.cap));
   }
   CHECK_THAT(describe(answer),
-             contains("Of that, first_bucket_cap_mb=" + answer.best.setting.first));
+             contains("Of this gain, first_bucket_cap_mb=" + answer.best.setting.first));
 }
 
 TEST_CASE("tune leaves the first bucket as it is where no other gains") {

@@ -86,6 +86,26 @@ Evidence read_evidence(const std::vector<std::string>& paths) {
   return {read_flight_files(paths), ""};
 }
 
+/// A rank that was asked for its dump and did not answer is known by that: it leaves a report
+/// without content, unlike a rank whose file nobody gave.
+std::vector<RankReport> with_silent_ranks(std::vector<RankReport> reports,
+                                          std::int64_t world_size) {
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (std::ranges::find(reports, rank, &RankReport::rank) != reports.end()) continue;
+    RankReport silent;
+    silent.rank = rank;
+    silent.world_size = static_cast<int>(world_size);
+    reports.push_back(std::move(silent));
+  }
+  return reports;
+}
+
+Evidence evidence_of(LiveJob job, std::string progress) {
+  Scenario scenario = parse_scenario(job.scenario, "the job's scenario", "");
+  auto reports = with_silent_ranks(std::move(job.reports), scenario.ranks);
+  return {{std::move(reports), std::move(scenario), {}}, std::move(progress)};
+}
+
 /// "HOST:PORT" of a job's store, or the directory of a run, whose ranks/store says it.
 Evidence ask_live_job(const DiagnoseOptions& options) {
   std::string address = options.live;
@@ -117,19 +137,13 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
   LiveJob first = request_dumps(*store.store, options.live_timeout);
   const bool all_run = std::ranges::all_of(
       first.reports, [](const RankReport& report) { return report.state == RankState::kRunning; });
-  if (!all_run) {
-    return {
-        {std::move(first.reports), parse_scenario(first.scenario, "the job's scenario", ""), {}},
-        ""};
-  }
+  if (!all_run) return evidence_of(std::move(first), "");
   // Ranks that run are never all at the same place: a rank that is on its way to a collective in
   // which the others wait looks like one that will never come. So look twice.
   std::this_thread::sleep_for(kLiveWatch);
   LiveJob second = request_dumps(*store.store, options.live_timeout);
   std::string progress = describe_progress(first.reports, second.reports);
-  return {
-      {std::move(second.reports), parse_scenario(second.scenario, "the job's scenario", ""), {}},
-      std::move(progress)};
+  return evidence_of(std::move(second), std::move(progress));
 }
 
 void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagnosis) {
