@@ -198,7 +198,8 @@ struct RowOptions {
   bool required = false;
 };
 
-/// A row whose value is not one member: `get` returns a T, `set` takes one.
+/// A row whose value is not one member: `get` returns a T, `set` takes one. Each takes a reference
+/// to the section's object, of its type.
 template <class T, class Get, class Set>
 Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::string description,
                      RowOptions options = {}) {
@@ -212,14 +213,14 @@ Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::
   row.default_text = std::move(options.default_text);
   row.other_names = std::move(options.other_names);
   row.required = options.required;
-  row.read = [set, rule](const Json& value, const std::string& base_dir, Scenario& scenario) {
+  row.read = [set, rule](const Json& value, const std::string& base_dir, const Object& object) {
     T typed = Codec<T>::read(value, rule);
     if constexpr (std::is_same_v<T, std::string>) {
       if (rule.is_file) typed = resolve_file(typed, base_dir);
     }
-    set(scenario, std::move(typed));
+    set(object, std::move(typed));
   };
-  row.write = [get](const Scenario& scenario) { return Codec<T>::write(get(scenario)); };
+  row.write = [get](const Object& object) { return Codec<T>::write(get(object)); };
   return row;
 }
 
@@ -233,6 +234,37 @@ Field field(std::string name, Member member, const Rule& rule, std::string descr
       std::move(name), [member](const Scenario& s) -> const T& { return member(s); },
       [member](Scenario& s, T value) { member(s) = std::move(value); }, rule,
       std::move(description), std::move(options));
+}
+
+/// A row for a member of a list's item.
+template <class Item, class T>
+Field field(std::string name, T Item::*member, const Rule& rule, std::string description,
+            RowOptions options = {}) {
+  return computed_field<T>(
+      std::move(name), [member](const Item& item) -> const T& { return item.*member; },
+      [member](Item& item, T value) { item.*member = std::move(value); }, rule,
+      std::move(description), std::move(options));
+}
+
+/// A section whose key holds a list of Items: `list` takes a scenario, const or not, and returns a
+/// reference to the list in it (SCENARIO_MEMBER).
+template <class Item, class Member>
+Section list_section(std::string name, std::string description, Member list,
+                     std::vector<Field> fields, std::vector<Kind> kinds = {}) {
+  Section section;
+  section.name = std::move(name);
+  section.description = std::move(description);
+  section.kinds = std::move(kinds);
+  section.fields = std::move(fields);
+  section.list =
+      Section::List{[list](Scenario& scenario) { return Object(&list(scenario).emplace_back()); },
+                    [list](const Scenario& scenario) {
+                      std::vector<Object> items;
+                      for (const Item& item : list(scenario)) items.emplace_back(&item);
+                      return items;
+                    }};
+  section.with_default = with_new<Item>;
+  return section;
 }
 
 #define SCENARIO_MEMBER(path) \

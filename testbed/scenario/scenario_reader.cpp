@@ -25,48 +25,52 @@ class Reader {
       : document_(document), base_dir_(std::move(base_dir)) {}
 
   Scenario read() {
-    read_section(root(), document_.json(), "");
-    return scenario_;
+    Scenario scenario;
+    read_section(root(), document_.json(), "", Object(&scenario));
+    return scenario;
   }
 
  private:
-  void read_section(const Section& section, const Json& object, const std::string& pointer) {
-    if (!object.is_object()) {
+  void read_section(const Section& section, const Json& json, const std::string& pointer,
+                    const Object& object) {
+    if (!json.is_object()) {
       document_.fail(pointer, fmt::format("an object with the keys of {}", quoted(section.name)));
     }
-    const std::string kind = select_kind(section, object, pointer);
-    for (const auto& [key, value] : object.items()) {
+    const std::string kind = select_kind(section, json, pointer, object);
+    for (const auto& [key, value] : json.items()) {
       if (is_comment(key) || (key == "kind" && !section.kinds.empty())) continue;
       if (key == "$schema" && pointer.empty()) continue;
-      read_key(section, kind, key, value, pointer + pointer_token(key));
+      read_key(section, kind, key, value, pointer + pointer_token(key), object);
     }
-    for (const Field& field : section.fields) {
-      if (field.required && applies(field, kind) && !object.contains(field.name)) {
-        document_.fail(pointer + pointer_token(field.name), field.type,
+    for (const Field* field : fields_of(section, kind)) {
+      if (field->required && !json.contains(field->name)) {
+        document_.fail(pointer + pointer_token(field->name), field->type,
                        fmt::format("{} of kind {} needs it", quoted(section.name), quoted(kind)));
       }
     }
   }
 
-  void read_list(const Section& section, const Json& list, const std::string& pointer) {
+  void read_list(const Section& section, const Json& list, const std::string& pointer,
+                 const Object& parent) {
     if (!list.is_array()) {
       document_.fail(pointer, fmt::format("a list of {}", section.name),
                      list.is_object() ? "put it in brackets" : "");
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
-      section.append_item(scenario_);
-      read_section(section, list[i], fmt::format("{}/{}", pointer, i));
+      read_section(section, list[i], fmt::format("{}/{}", pointer, i),
+                   section.list->append(parent));
     }
   }
 
   /// The kind comes first, wherever it stands: it decides which other keys there are.
-  std::string select_kind(const Section& section, const Json& object, const std::string& pointer) {
+  std::string select_kind(const Section& section, const Json& json, const std::string& pointer,
+                          const Object& object) {
     if (section.kinds.empty()) return "";
-    const auto found = object.find("kind");
+    const auto found = json.find("kind");
     std::vector<std::string> names;
     for (const Kind& kind : section.kinds) {
-      if (found == object.end() || *found == kind.name) {
-        kind.select(scenario_);
+      if (found == json.end() || *found == kind.name) {
+        kind.select(object);
         return kind.name;
       }
       names.push_back(kind.name);
@@ -79,14 +83,14 @@ class Reader {
   }
 
   void read_key(const Section& section, const std::string& kind, const std::string& key,
-                const Json& value, const std::string& pointer) {
+                const Json& value, const std::string& pointer, const Object& object) {
     for (const Section& child : section.sections) {
       if (child.name != key) continue;
-      return child.is_list() ? read_list(child, value, pointer)
-                             : read_section(child, value, pointer);
+      return child.list ? read_list(child, value, pointer, object)
+                        : read_section(child, value, pointer, object);
     }
-    for (const Field& field : section.fields) {
-      if (field.name == key && applies(field, kind)) return read_field(field, value, pointer);
+    for (const Field* field : fields_of(section, kind)) {
+      if (field->name == key) return read_field(section, kind, *field, value, pointer, object);
     }
     document_.fail(pointer,
                    section.name.empty() ? "a key of the scenario"
@@ -94,23 +98,26 @@ class Reader {
                    unknown_key_hint(section, kind, key, pointer));
   }
 
-  void read_field(const Field& field, const Json& value, const std::string& pointer) {
+  void read_field(const Section& section, const std::string& kind, const Field& field,
+                  const Json& value, const std::string& pointer, const Object& object) {
     try {
-      field.read(value, base_dir_, scenario_);
+      field.read(value, base_dir_, object);
     } catch (const Mistake& mistake) {
-      const std::string hint = mistake.hint.empty() ? quotes_hint(field, value) : mistake.hint;
+      const std::string hint =
+          mistake.hint.empty() ? quotes_hint(section, kind, field, value) : mistake.hint;
       document_.fail(pointer + mistake.pointer, mistake.expected, hint);
     }
   }
 
   /// "32" where 32 is meant, and "true" for true.
-  std::string quotes_hint(const Field& field, const Json& value) const {
+  std::string quotes_hint(const Section& section, const std::string& kind, const Field& field,
+                          const Json& value) const {
     if (!value.is_string()) return "";
     const Json inner = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
     if (inner.is_discarded()) return "";
     try {
-      Scenario scratch;
-      field.read(inner, base_dir_, scratch);
+      with_default_of(section, kind,
+                      [&](const Object& scratch) { field.read(inner, base_dir_, scratch); });
     } catch (const Mistake&) {
       return "";
     }
@@ -120,18 +127,18 @@ class Reader {
   std::string unknown_key_hint(const Section& section, const std::string& kind,
                                const std::string& key, const std::string& pointer) const {
     std::vector<std::string> names;
-    for (const Field& field : section.fields) {
-      if (applies(field, kind)) {
-        names.push_back(field.name);
-        if (is_other_name(field, key))
-          return fmt::format("it is called {} here", quoted(field.name));
-      } else if (field.name == key) {
-        std::vector<std::string> kinds;
-        for (const std::string& name : field.kinds) kinds.push_back(quoted(name));
-        const std::string parent = pointer.substr(0, pointer.rfind('/'));
-        return fmt::format("it goes with kind {}, and {}", enumerate(kinds, "or"),
-                           document_.mention(parent + "/kind", kind));
+    for (const Field* field : fields_of(section, kind)) {
+      names.push_back(field->name);
+      if (is_other_name(*field, key)) {
+        return fmt::format("it is called {} here", quoted(field->name));
       }
+    }
+    std::vector<std::string> kinds;
+    for (const std::string& name : kinds_with(section, key)) kinds.push_back(quoted(name));
+    if (!kinds.empty()) {
+      const std::string parent = pointer.substr(0, pointer.rfind('/'));
+      return fmt::format("it goes with kind {}, and {}", enumerate(kinds, "or"),
+                         document_.mention(parent + "/kind", kind));
     }
     for (const Section& child : section.sections) names.push_back(child.name);
     if (!section.kinds.empty()) names.push_back("kind");
@@ -156,7 +163,7 @@ class Reader {
         found.push_back(pointer + "/" + field.name);
     }
     for (const Section& child : section.sections) {
-      if (child.is_list()) continue;  // the keys of its items have no place of their own
+      if (child.list) continue;  // the keys of its items have no place of their own
       if (child.name == key) found.push_back(pointer + "/" + child.name);
       find_elsewhere(child, pointer + "/" + child.name, key, found);
     }
@@ -164,7 +171,6 @@ class Reader {
 
   const ScenarioDocument& document_;
   std::string base_dir_;
-  Scenario scenario_;
 };
 
 }  // namespace

@@ -53,25 +53,55 @@ const Section& root() {
   return section;
 }
 
-bool applies(const Field& field, const std::string& kind) {
-  return field.kinds.empty() ||
-         std::find(field.kinds.begin(), field.kinds.end(), kind) != field.kinds.end();
+std::vector<const Field*> fields_of(const Section& section, const std::string& kind) {
+  std::vector<const Field*> fields;
+  for (const Field& field : section.fields) {
+    const auto& kinds = field.kinds;
+    if (kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+      fields.push_back(&field);
+    }
+  }
+  for (const Kind& candidate : section.kinds) {
+    if (candidate.name != kind) continue;
+    for (const Field& field : candidate.fields) fields.push_back(&field);
+  }
+  return fields;
 }
 
-std::string kind_of(const Section& section, const Scenario& scenario) {
+std::vector<std::string> kinds_with(const Section& section, const std::string& field) {
+  std::vector<std::string> kinds;
   for (const Kind& kind : section.kinds) {
-    if (kind.selected(scenario)) return kind.name;
+    const auto fields = fields_of(section, kind.name);
+    if (std::any_of(fields.begin(), fields.end(),
+                    [&](const Field* f) { return f->name == field; })) {
+      kinds.push_back(kind.name);
+    }
+  }
+  return kinds;
+}
+
+std::string kind_of(const Section& section, const Object& object) {
+  for (const Kind& kind : section.kinds) {
+    if (kind.selected(object)) return kind.name;
   }
   return "";
 }
 
+void with_default_of(const Section& section, const std::string& kind,
+                     const std::function<void(const Object&)>& use) {
+  section.with_default([&](const Object& object) {
+    for (const Kind& candidate : section.kinds) {
+      if (candidate.name == kind) candidate.select(object);
+    }
+    use(object);
+  });
+}
+
 Json default_of(const Section& section, const Field& field, const std::string& kind) {
-  if (field.required) return nullptr;
-  Scenario scenario;
-  for (const Kind& candidate : section.kinds) {
-    if (candidate.name == kind) candidate.select(scenario);
-  }
-  return field.write(scenario);
+  Json value;
+  if (field.required) return value;
+  with_default_of(section, kind, [&](const Object& object) { value = field.write(object); });
+  return value;
 }
 
 }  // namespace gradsync::scenario_table

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <any>
 #include <functional>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -21,6 +24,26 @@ struct Mistake {
   std::string pointer = {};  ///< to the culprit inside the value, e.g. "/2" in a list
 };
 
+/// What stands behind an object of the file: the scenario, or an item of one of its lists. It
+/// refers to an object of one type and converts to a reference of that type alone; a row in a
+/// section of another type gets a std::bad_any_cast.
+class Object {
+ public:
+  template <class T>
+  explicit Object(T* object) : pointer_(object) {}
+
+  template <class T>
+  operator T&() const {
+    if constexpr (std::is_const_v<T>) {
+      if (const auto* pointer = std::any_cast<std::remove_const_t<T>*>(&pointer_)) return **pointer;
+    }
+    return *std::any_cast<T*>(pointer_);
+  }
+
+ private:
+  std::any pointer_;
+};
+
 /// A key with a value: one row of the table.
 struct Field {
   std::string name;
@@ -34,19 +57,27 @@ struct Field {
   std::vector<std::string> other_names;  ///< what people write for it, for "did you mean"
   bool required = false;
 
-  /// Reads the value into the scenario; throws Mistake. Paths are relative to `base_dir`.
-  std::function<void(const Json& value, const std::string& base_dir, Scenario& scenario)> read;
-  /// The value in the scenario; null where an optional one is unset.
-  std::function<Json(const Scenario& scenario)> write;
+  /// Reads the value into the section's object; throws Mistake. Paths are relative to `base_dir`.
+  std::function<void(const Json& value, const std::string& base_dir, const Object& object)> read;
+  /// The value in the section's object; null where an optional one is unset.
+  std::function<Json(const Object& object)> write;
 };
 
 /// One of several shapes of a section, chosen by its key "kind".
 struct Kind {
   std::string name;
   std::string description;
-  std::function<void(Scenario&)> select;  ///< sets the kind and the defaults that go with it
-  std::function<bool(const Scenario&)> selected;  ///< whether the scenario has this kind
+  std::function<void(const Object&)> select;    ///< sets the kind and the defaults that go with it
+  std::function<bool(const Object&)> selected;  ///< whether the object is of this kind
+  std::vector<Field> fields = {};               ///< that no other kind has in this way
 };
+
+/// Calls `use` with a new T.
+template <class T>
+void with_new(const std::function<void(const Object&)>& use) {
+  T object;
+  use(Object(&object));
+}
 
 /// An object of the file.
 struct Section {
@@ -56,12 +87,15 @@ struct Section {
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
   bool accepts_file = false;  ///< the path of a JSON file that holds the object may stand for it
-  /// Set where the key holds a list of such objects: adds one to the scenario, of which the other
-  /// functions of the section then see the last.
-  std::function<void(Scenario&)> append_item = {};
-  /// Scenarios with one item each, in order.
-  std::function<std::vector<Scenario>(const Scenario&)> items = {};
-  bool is_list() const { return append_item != nullptr; }
+  /// Set where the key holds a list of such objects, which have a type of their own.
+  struct List {
+    /// Adds an item; `parent` is the object of the section around.
+    std::function<Object(const Object& parent)> append;
+    std::function<std::vector<Object>(const Object& parent)> items;
+  };
+  std::optional<List> list = {};
+  /// Calls a function with an object of this section that has all defaults.
+  void (*with_default)(const std::function<void(const Object&)>& use) = with_new<Scenario>;
 };
 
 /// The whole file.
@@ -84,10 +118,15 @@ Section expect_section();
 Section faults_section();
 Section imperfections_section();
 
-/// Whether a section of this kind has the field.
-bool applies(const Field& field, const std::string& kind);
-/// The kind that the scenario has in a section; "" where the section has one shape.
-std::string kind_of(const Section& section, const Scenario& scenario);
+/// The fields that a section of this kind has, in order.
+std::vector<const Field*> fields_of(const Section& section, const std::string& kind);
+/// The kinds of a section that have a field of this name.
+std::vector<std::string> kinds_with(const Section& section, const std::string& field);
+/// The kind that the object has; "" where the section has one shape.
+std::string kind_of(const Section& section, const Object& object);
+/// Calls `use` with an object of this kind that has all defaults.
+void with_default_of(const Section& section, const std::string& kind,
+                     const std::function<void(const Object&)>& use);
 /// What the field is where the file says nothing; null: unset or required.
 Json default_of(const Section& section, const Field& field, const std::string& kind);
 

@@ -23,13 +23,14 @@ Field clip_norm_type() {
   row.type += ", or \"inf\"";
   row.schema = {{"anyOf", Json::array({row.schema, Json{{"type", "string"}, {"enum", {"inf"}}}})}};
   row.read = [type = row.type, number = row.read](const Json& value, const std::string& base_dir,
-                                                  Scenario& scenario) {
+                                                  const Object& object) {
     if (value == "inf") {
+      Scenario& scenario = object;
       scenario.train.clip_norm_type = std::numeric_limits<double>::infinity();
       return;
     }
     try {
-      number(value, base_dir, scenario);
+      number(value, base_dir, object);
     } catch (Mistake& mistake) {
       mistake.expected = type;
       throw;
@@ -128,50 +129,21 @@ Section join_section() {
 
 }  // namespace
 
-/// The table's functions see the last group of the scenario that they are given.
-const ParamGroupSpec& current_group(const Scenario& scenario) {
-  static const ParamGroupSpec kNone;
-  const auto& groups = scenario.optimizer.param_groups;
-  return groups.empty() ? kNone : groups.back();
-}
-ParamGroupSpec& current_group(Scenario& scenario) {
-  auto& groups = scenario.optimizer.param_groups;
-  if (groups.empty()) groups.emplace_back();
-  return groups.back();
-}
-
-#define GROUP_MEMBER(member)        \
-  [](auto& s) -> auto& {            \
-    return current_group(s).member; \
-  }
-
 Section param_groups_section() {
-  return {
-      .name = "param_groups",
-      .description =
-          "Groups of parameters with their own settings. Parameters in no group have the settings "
-          "of the optimizer.",
-      .fields =
-          {
-              field("params", GROUP_MEMBER(params), any(),
-                    "Names of parameters, where `*` matches anything. A parameter may belong to "
-                    "one group only.",
-                    {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
-              field("lr", GROUP_MEMBER(lr), at_least(0),
-                    "Learning rate before `lr_schedule` is applied; null: that of the optimizer."),
-              field("weight_decay", GROUP_MEMBER(weight_decay), at_least(0),
-                    "Weight decay; null: that of the optimizer."),
-          },
-      .append_item = [](Scenario& s) { s.optimizer.param_groups.emplace_back(); },
-      .items =
-          [](const Scenario& s) {
-            std::vector<Scenario> items;
-            for (const ParamGroupSpec& group : s.optimizer.param_groups) {
-              items.emplace_back().optimizer.param_groups = {group};
-            }
-            return items;
-          },
-  };
+  using Group = ParamGroupSpec;
+  return list_section<Group>(
+      "param_groups",
+      "Groups of parameters with their own settings. Parameters in no group have the settings of "
+      "the optimizer.",
+      SCENARIO_MEMBER(optimizer.param_groups),
+      {field("params", &Group::params, any(),
+             "Names of parameters, where `*` matches anything. A parameter may belong to one group "
+             "only.",
+             {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
+       field("lr", &Group::lr, at_least(0),
+             "Learning rate before `lr_schedule` is applied; null: that of the optimizer."),
+       field("weight_decay", &Group::weight_decay, at_least(0),
+             "Weight decay; null: that of the optimizer.")});
 }
 
 Section optimizer_section() {
