@@ -16,8 +16,8 @@ std::int64_t steps_of(std::int64_t samples, std::int64_t batch_size) {
   return (samples + batch_size - 1) / batch_size;
 }
 
-/// Samples in the data set, as a rank reported it or as the scenario says; 0 where neither does (a
-/// text file's length is not in the scenario).
+/// Samples in the data set, as a rank reported it or as the scenario says; 0 where neither does
+/// (the size of a text file, or of a program's own data, is not in the scenario).
 std::int64_t dataset_size(const Digest& digest) {
   for (const RankView& view : digest.ranks) {
     if (view.report != nullptr && view.report->dataset_samples > 0) {
@@ -25,7 +25,9 @@ std::int64_t dataset_size(const Digest& digest) {
     }
   }
   const DataSpec& data = digest.scenario->data;
-  return data.kind == DataSpec::Kind::kText ? 0 : data.samples;
+  const bool says_size =
+      data.kind == DataSpec::Kind::kSyntheticTokens || data.kind == DataSpec::Kind::kIndices;
+  return says_size ? data.samples : 0;
 }
 
 /// What the scenario gives a rank that says nothing of itself; nothing where the sampler cannot

@@ -18,6 +18,14 @@
 namespace gradsync {
 namespace {
 
+/// What a registered kind's factory returned.
+template <class T>
+std::unique_ptr<T> made(std::unique_ptr<T> object, const RegisteredKind& kind) {
+  if (object) return object;
+  throw Error(ErrorCode::kMisuse,
+              fmt::format("the factory of the registered kind \"{}\" returned nothing", kind.name));
+}
+
 std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
   switch (spec.kind) {
     case DataSpec::Kind::kSyntheticTokens:
@@ -26,6 +34,9 @@ std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
       return make_text_dataset(spec.path, spec.seq_len);
     case DataSpec::Kind::kIndices:
       return make_index_dataset(spec.samples);
+    case DataSpec::Kind::kRegistered:
+      return made(spec.registered.kind->make({spec.registered.options, "/data"}),
+                  *spec.registered.kind);
   }
   throw Error(ErrorCode::kInternal, "unknown kind of data set");
 }
@@ -111,6 +122,11 @@ std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inp
     ReplayOptions options;
     options.compute_scale = scenario.model.replay.compute_scale;
     return std::make_unique<ReplayModel>(inputs.profile, rank, world_size, options, device);
+  }
+  if (scenario.model.kind == ModelSpec::Kind::kRegistered) {
+    const auto& [kind, options] = scenario.model.registered;
+    const KindOptions kind_options(options, "/model");
+    return made(kind->make({kind_options, scenario.seed, rank, world_size, device}), *kind);
   }
   const TransformerSpec& spec = scenario.model.transformer;
   TransformerOptions options;

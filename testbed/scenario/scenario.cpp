@@ -17,6 +17,13 @@ using scenario_table::Section;
 
 Json write_section(const Section& section, const Scenario& scenario) {
   Json object = Json::object();
+  if (section.open_kinds) {
+    if (const auto registered = section.open_kinds->selected(scenario)) {
+      object["kind"] = registered->kind->name;
+      object.update(Json::parse(registered->options));
+      return object;
+    }
+  }
   const std::string kind = scenario_table::kind_of(section, scenario);
   if (!kind.empty()) object["kind"] = kind;
   for (const scenario_table::Field& field : section.fields) {
@@ -41,7 +48,8 @@ Json write_section(const Section& section, const Scenario& scenario) {
 
 }  // namespace
 
-Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverride>& overrides) {
+Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverride>& overrides,
+                       const Registry& registry) {
   namespace fs = std::filesystem;
   const auto refuse = [&](const std::string& found) {
     throw ConfigError({file, "", "a scenario file", found, ""});
@@ -51,14 +59,14 @@ Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverri
   std::ifstream stream(file, std::ios::binary);
   if (!stream) refuse(fs::exists(file, error) ? "a file that cannot be read" : "no such file");
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  return parse_scenario(text, file, fs::path(file).parent_path().string(), overrides);
+  return parse_scenario(text, file, fs::path(file).parent_path().string(), overrides, registry);
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& name,
-                        const std::string& base_dir,
-                        const std::vector<ScenarioOverride>& overrides) {
+                        const std::string& base_dir, const std::vector<ScenarioOverride>& overrides,
+                        const Registry& registry) {
   const scenario_table::ScenarioDocument document(text, name, base_dir, overrides);
-  Scenario scenario = scenario_table::read_scenario(document, base_dir);
+  Scenario scenario = scenario_table::read_scenario(document, base_dir, registry);
   scenario_table::check_scenario(document, scenario);
   return scenario;
 }

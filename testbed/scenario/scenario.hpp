@@ -12,6 +12,7 @@
 #include "gradsync/tensor/dtype.hpp"
 #include "gradsync/testbed/scenario/fault_spec.hpp"
 #include "gradsync/testbed/scenario/imperfection_spec.hpp"
+#include "gradsync/testbed/scenario/registry.hpp"
 
 namespace gradsync {
 
@@ -44,21 +45,23 @@ struct ReplaySpec {
 };
 
 struct ModelSpec {
-  enum class Kind { kTransformer, kReplay };
+  enum class Kind { kTransformer, kReplay, kRegistered };
   Kind kind = Kind::kTransformer;
   TransformerSpec transformer;
   ReplaySpec replay;
+  RegisteredSpec<RegisteredModel> registered;
   bool operator==(const ModelSpec&) const = default;
 };
 
 struct DataSpec {
-  enum class Kind { kSyntheticTokens, kText, kIndices };
+  enum class Kind { kSyntheticTokens, kText, kIndices, kRegistered };
   Kind kind = Kind::kSyntheticTokens;
   std::int64_t samples = 1024;  ///< kIndices has samples and nothing in them (replayed models)
   std::int64_t seq_len = 32;
   std::int64_t vocab_size = 1000;  ///< synthetic tokens are drawn below it; 256 for text
   std::uint64_t seed = 0;
   std::string path;  ///< kText: a UTF-8 file
+  RegisteredSpec<RegisteredDataset> registered;
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -314,19 +317,21 @@ struct ScenarioOverride {
 
 /// Reads a scenario file, applies the overrides, fills in defaults and checks everything that can
 /// be checked without running. Throws ConfigError with file and JSON pointer for the first mistake.
-Scenario load_scenario(const std::string& file,
-                       const std::vector<ScenarioOverride>& overrides = {});
+/// The models and data sets of `registry` can be named beside those that every scenario knows.
+Scenario load_scenario(const std::string& file, const std::vector<ScenarioOverride>& overrides = {},
+                       const Registry& registry = {});
 
 /// The same from JSON text; `name` stands for the file in errors and `base_dir` for its folder.
 Scenario parse_scenario(const std::string& text, const std::string& name,
                         const std::string& base_dir,
-                        const std::vector<ScenarioOverride>& overrides = {});
+                        const std::vector<ScenarioOverride>& overrides = {},
+                        const Registry& registry = {});
 
 /// As resolved, every default filled in; load_scenario reads it back to an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);
 
 /// The JSON Schema (draft-07) of the scenario file, from the same table as the loader.
-nlohmann::ordered_json scenario_schema();
+nlohmann::ordered_json scenario_schema(const Registry& registry = {});
 
 /// docs/scenarios.md, from the same table as the loader.
 std::string scenario_reference_markdown();

@@ -38,7 +38,8 @@ class Checks {
     if (t.d_model % t.nhead != 0) {
       fail("/model/nhead", t.nhead, "a divisor of d_model" + because("/model/d_model", t.d_model));
     }
-    if (s_.data.vocab_size > t.vocab_size) {
+    const bool tokens_are_known = s_.data.kind != DataSpec::Kind::kRegistered;
+    if (tokens_are_known && s_.data.vocab_size > t.vocab_size) {
       fail("/model/vocab_size", t.vocab_size,
            "at least that of the data" + because("/data/vocab_size", s_.data.vocab_size));
     }
@@ -51,7 +52,7 @@ class Checks {
       fail("/data/kind", s_.data.kind == DataSpec::Kind::kText ? "text" : "synthetic_tokens",
            "\"indices\"", "a replayed model takes no inputs" + because("/model/kind", "replay"));
     }
-    if (!replay && indices) {
+    if (s_.model.kind == ModelSpec::Kind::kTransformer && indices) {
       fail("/data/kind", "indices", "\"synthetic_tokens\" or \"text\"",
            "the model takes tokens" + because("/model/kind", "transformer"));
     }
@@ -105,8 +106,9 @@ class Checks {
       fail("/sampler/pad", false, "true",
            "samples that are dropped cannot be dealt out" + because("/sampler/drop_last", true));
     }
-    // The size of a text is known when it is read; the sampler checks it then.
-    const bool size_is_known = s_.data.kind != DataSpec::Kind::kText;
+    // The size of other data is known when they are read; the sampler checks it then.
+    const bool size_is_known = s_.data.kind == DataSpec::Kind::kSyntheticTokens ||
+                               s_.data.kind == DataSpec::Kind::kIndices;
     if (sampler.drop_last && size_is_known && s_.data.samples < s_.ranks) {
       fail("/data/samples", s_.data.samples,
            "a sample for each rank or more" + because("/ranks", s_.ranks),
@@ -320,7 +322,7 @@ class Checks {
 
   /// A fault that the backend cannot do is refused: a run without it would be another one.
   void check_backend_of(const FaultSpec& fault, const std::string& place) const {
-    const bool computed = s_.model.kind == ModelSpec::Kind::kTransformer;
+    const bool computed = s_.model.kind != ModelSpec::Kind::kReplay;
     std::string why;
     if (fault.kind == FaultKind::kLink && !backend_.changes_links)
       why = "only simulated cables can be taken down";

@@ -21,8 +21,8 @@ std::string quoted(const std::string& text) {
 
 class Reader {
  public:
-  Reader(const ScenarioDocument& document, std::string base_dir)
-      : document_(document), base_dir_(std::move(base_dir)) {}
+  Reader(const ScenarioDocument& document, std::string base_dir, const Registry& registry)
+      : document_(document), base_dir_(std::move(base_dir)), registry_(registry) {}
 
   Scenario read() {
     read_section(root(), document_.json(), "");
@@ -33,6 +33,9 @@ class Reader {
   void read_section(const Section& section, const Json& object, const std::string& pointer) {
     if (!object.is_object()) {
       document_.fail(pointer, fmt::format("an object with the keys of {}", quoted(section.name)));
+    }
+    if (const auto registered = registered_kind(section, object)) {
+      return read_registered(section, *registered, object, pointer);
     }
     const std::string kind = select_kind(section, object, pointer);
     for (const auto& [key, value] : object.items()) {
@@ -59,6 +62,52 @@ class Reader {
     }
   }
 
+  std::shared_ptr<const RegisteredKind> registered_kind(const Section& section,
+                                                        const Json& object) const {
+    if (!section.open_kinds || !object.contains("kind")) return nullptr;
+    for (const auto& kind : section.open_kinds->kinds(registry_)) {
+      if (object.at("kind") == kind->name) return kind;
+    }
+    return nullptr;
+  }
+
+  void read_registered(const Section& section, const RegisteredKind& kind, const Json& object,
+                       const std::string& pointer) {
+    const std::string& defaults = kind.description.defaults;
+    Json options = defaults.empty() ? Json::object() : Json::parse(defaults);
+    for (const auto& [key, value] : object.items()) {
+      if (is_comment(key) || key == "kind") continue;
+      if (!defaults.empty()) check_option(section, kind, options, key, value, pointer);
+      options[key] = value;
+    }
+    section.open_kinds->select(registry_, kind.name, options.dump(), scenario_);
+  }
+
+  /// Of a registered kind that has said which options there are.
+  void check_option(const Section& section, const RegisteredKind& kind, const Json& options,
+                    const std::string& key, const Json& value, const std::string& pointer) const {
+    const std::string place = pointer + pointer_token(key);
+    if (!options.contains(key)) {
+      std::vector<std::string> names{"kind"};
+      for (const auto& [name, by_default] : options.items()) names.push_back(name);
+      const std::string similar = did_you_mean(key, names);
+      document_.fail(place,
+                     fmt::format("a key of {} of kind {}", quoted(section.name), quoted(kind.name)),
+                     similar.empty() ? "the keys here are " + enumerate(names, "and") : similar);
+    }
+    const Json& by_default = options.at(key);
+    const bool fits = by_default.is_number_integer() ? value.is_number_integer()
+                      : by_default.is_number()       ? value.is_number()
+                                                     : value.type() == by_default.type();
+    if (fits || by_default.is_null()) return;
+    document_.fail(place, by_default.is_number_integer() ? "a whole number"
+                          : by_default.is_number()       ? "a number"
+                          : by_default.is_boolean()      ? "true or false"
+                          : by_default.is_string()       ? "a text"
+                          : by_default.is_array()        ? "a list"
+                                                         : "an object");
+  }
+
   /// The kind comes first, wherever it stands: it decides which other keys there are.
   std::string select_kind(const Section& section, const Json& object, const std::string& pointer) {
     if (section.kinds.empty()) return "";
@@ -70,6 +119,9 @@ class Reader {
         return kind.name;
       }
       names.push_back(kind.name);
+    }
+    if (section.open_kinds) {
+      for (const auto& kind : section.open_kinds->kinds(registry_)) names.push_back(kind->name);
     }
     std::vector<std::string> texts;
     for (const std::string& name : names) texts.push_back(quoted(name));
@@ -164,13 +216,15 @@ class Reader {
 
   const ScenarioDocument& document_;
   std::string base_dir_;
+  const Registry& registry_;
   Scenario scenario_;
 };
 
 }  // namespace
 
-Scenario read_scenario(const ScenarioDocument& document, const std::string& base_dir) {
-  Scenario scenario = Reader(document, base_dir).read();
+Scenario read_scenario(const ScenarioDocument& document, const std::string& base_dir,
+                       const Registry& registry) {
+  Scenario scenario = Reader(document, base_dir, registry).read();
   scenario.file = document.file();
   if (scenario.name.empty()) {
     scenario.name = std::filesystem::path(document.file()).stem().string();

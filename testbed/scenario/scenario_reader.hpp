@@ -8,7 +8,8 @@ namespace gradsync::scenario_table {
 
 /// Reads every key of the document by the table and fills in the defaults. Throws ConfigError for
 /// the first mistake in the order of the file.
-Scenario read_scenario(const ScenarioDocument& document, const std::string& base_dir);
+Scenario read_scenario(const ScenarioDocument& document, const std::string& base_dir,
+                       const Registry& registry);
 
 /// Checks what more than one value has a part in. Throws ConfigError with the pointers of both.
 void check_scenario(const ScenarioDocument& document, const Scenario& scenario);

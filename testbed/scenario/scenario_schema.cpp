@@ -23,10 +23,10 @@ Json field_schema(const Section& section, const Field& field, const std::string&
   return schema;
 }
 
-Json section_schema(const Section& section);
+Json section_schema(const Section& section, const Registry& registry);
 
 /// The keys of one shape of a section, and no others.
-Json shape_schema(const Section& section, const std::string& kind) {
+Json shape_schema(const Section& section, const std::string& kind, const Registry& registry) {
   Json properties = Json::object();
   if (section.name.empty()) {
     properties["$schema"] = {{"type", "string"},
@@ -40,7 +40,7 @@ Json shape_schema(const Section& section, const std::string& kind) {
     if (field.required) required.push_back(field.name);
   }
   for (const Section& child : section.sections) {
-    Json inner = section_schema(child);
+    Json inner = section_schema(child, registry);
     properties[child.name] =
         child.is_list()
             ? Json{{"description", child.description}, {"type", "array"}, {"items", inner}}
@@ -55,14 +55,30 @@ Json shape_schema(const Section& section, const std::string& kind) {
   return schema;
 }
 
-Json section_schema(const Section& section) {
+/// The keys of a kind that the program registered: those that have defaults, or any.
+Json registered_schema(const RegisteredKind& kind) {
+  Json properties{{"kind", {{"const", kind.name}}}};
+  const std::string& defaults = kind.description.defaults;
+  if (defaults.empty()) return {{"properties", std::move(properties)}};
+  for (const auto& [name, value] : Json::parse(defaults).items()) {
+    properties[name] = {{"default", value}};
+    if (!value.is_null()) {
+      properties[name]["type"] = value.is_number_integer() ? "integer" : value.type_name();
+    }
+  }
+  return {{"properties", std::move(properties)},
+          {"patternProperties", {{"^//", Json::object()}}},
+          {"additionalProperties", false}};
+}
+
+Json section_schema(const Section& section, const Registry& registry) {
   Json schema{{"description", section.description}, {"type", "object"}};
   if (section.accepts_file) {
     schema["type"] = Json::array({"object", "string"});
     schema["minLength"] = 1;
   }
   if (section.kinds.empty()) {
-    schema.update(shape_schema(section, ""));
+    schema.update(shape_schema(section, "", registry));
     return schema;
   }
   std::string description;
@@ -74,7 +90,17 @@ Json section_schema(const Section& section) {
     description += (is_default ? "" : " ") + kind.name + ": " + kind.description;
     Json condition{{"properties", {{"kind", {{"const", kind.name}}}}}};
     if (!is_default) condition["required"] = {"kind"};
-    shapes.push_back({{"if", std::move(condition)}, {"then", shape_schema(section, kind.name)}});
+    shapes.push_back(
+        {{"if", std::move(condition)}, {"then", shape_schema(section, kind.name, registry)}});
+  }
+  if (section.open_kinds) {
+    for (const auto& kind : section.open_kinds->kinds(registry)) {
+      names.push_back(kind->name);
+      description += " " + kind->name + ": " + kind->description.summary;
+      shapes.push_back(
+          {{"if", {{"properties", {{"kind", {{"const", kind->name}}}}}, {"required", {"kind"}}}},
+           {"then", registered_schema(*kind)}});
+    }
   }
   schema["properties"]["kind"] = {{"description", description},
                                   {"type", "string"},
@@ -86,10 +112,10 @@ Json section_schema(const Section& section) {
 
 }  // namespace
 
-nlohmann::ordered_json scenario_schema() {
+nlohmann::ordered_json scenario_schema(const Registry& registry) {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
               {"title", "gradsync scenario"}};
-  schema.update(section_schema(scenario_table::root()));
+  schema.update(section_schema(scenario_table::root(), registry));
   return schema;
 }
 

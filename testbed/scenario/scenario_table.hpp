@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,11 +50,21 @@ struct Kind {
   std::function<bool(const Scenario&)> selected;  ///< whether the scenario has this kind
 };
 
+/// A section to which a program may add kinds: how the registry and the scenario hold those.
+struct OpenKinds {
+  using Spec = RegisteredSpec<RegisteredKind>;
+  std::vector<std::shared_ptr<const RegisteredKind>> (*kinds)(const Registry&);
+  /// The one that the scenario has; nothing where it has a kind of the table.
+  std::optional<Spec> (*selected)(const Scenario&);
+  void (*select)(const Registry&, const std::string& name, std::string options, Scenario&);
+};
+
 /// An object of the file.
 struct Section {
   std::string name;  ///< its key; empty for the file itself
   std::string description;
   std::vector<Kind> kinds = {};  ///< the first is the default; empty: the section has one shape
+  std::optional<OpenKinds> open_kinds = {};
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
   bool accepts_file = false;  ///< the path of a JSON file that holds the object may stand for it

@@ -20,6 +20,16 @@ struct EnumNames<DType> {
        {"bfloat16", DType::kBFloat16}}};
 };
 
+namespace {
+
+template <class Spec>
+std::optional<OpenKinds::Spec> selected(const Spec& spec) {
+  if (spec.kind != Spec::Kind::kRegistered) return std::nullopt;
+  return OpenKinds::Spec{spec.registered.kind, spec.registered.options};
+}
+
+}  // namespace
+
 Section model_section() {
   const std::vector<std::string> transformer{"transformer"};
   const std::vector<std::string> replay{"replay"};
@@ -41,6 +51,13 @@ Section model_section() {
                [](Scenario& s) { s.model.kind = ModelSpec::Kind::kReplay; },
                [](const Scenario& s) { return s.model.kind == ModelSpec::Kind::kReplay; }},
           },
+      .open_kinds = OpenKinds{
+          [](const Registry& registry) { return registry.models(); },
+          [](const Scenario& s) { return selected(s.model); },
+          [](const Registry& registry, const std::string& name, std::string options, Scenario& s) {
+            s.model.kind = ModelSpec::Kind::kRegistered;
+            s.model.registered = {registry.find_model(name), std::move(options)};
+          }},
       .fields =
           {
               field("vocab_size", SCENARIO_MEMBER(model.transformer.vocab_size), at_least(1),
@@ -108,6 +125,13 @@ Section data_section() {
                [](Scenario& s) { s.data.kind = DataSpec::Kind::kIndices; },
                [](const Scenario& s) { return s.data.kind == DataSpec::Kind::kIndices; }},
           },
+      .open_kinds = OpenKinds{
+          [](const Registry& registry) { return registry.datasets(); },
+          [](const Scenario& s) { return selected(s.data); },
+          [](const Registry& registry, const std::string& name, std::string options, Scenario& s) {
+            s.data.kind = DataSpec::Kind::kRegistered;
+            s.data.registered = {registry.find_dataset(name), std::move(options)};
+          }},
       .fields =
           {
               field("samples", SCENARIO_MEMBER(data.samples), at_least(1),

@@ -57,7 +57,7 @@ void add_ablate_command(CLI::App& app, Invocation& invocation) {
       "disappear,\nthat fault is its cause. Finished runs are kept in the folder of --out, and not "
       "repeated. The exit\nstatus is 1 if no run completed.");
   auto options = std::make_shared<AblateOptions>();
-  add_many_runs_options(*command, kName, options->runs);
+  add_many_runs_options(*command, kName, options->runs, invocation.registry);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return ablate(*options); }; });

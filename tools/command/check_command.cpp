@@ -145,7 +145,7 @@ void add_check_command(CLI::App& app, Invocation& invocation) {
       "1 if one\nended differently, otherwise 3 if the backend of one is missing here.");
   auto options = std::make_shared<CheckOptions>();
   command->add_option("PATH", options->paths, "Scenarios, or folders of them")->required();
-  add_scenario_options(*command, options->scenario);
+  add_scenario_options(*command, options->scenario, invocation.registry);
   command
       ->add_option("--repeat", options->repeat,
                    "Run each scenario K times; the parameter hashes must be equal")

@@ -34,6 +34,7 @@ struct DiagnoseOptions {
   bool try_fix = false;
   std::string out = "runs/try-fix";
   bool json = false;
+  const Registry* registry = nullptr;  ///< of kinds that the run's scenario may name
 };
 
 struct Evidence {
@@ -72,7 +73,7 @@ std::string describe_progress(const std::vector<RankReport>& before,
 }
 
 /// A run directory with all of its ranks, or some flight files of one run, RUN/flight/rank-N.json.
-Evidence read_evidence(const std::vector<std::string>& paths) {
+Evidence read_evidence(const std::vector<std::string>& paths, const Registry& registry) {
   Evidence evidence;
   fs::path run_directory;
   if (paths.size() == 1 && fs::is_directory(paths.front())) {
@@ -94,7 +95,7 @@ Evidence read_evidence(const std::vector<std::string>& paths) {
       run_directory = of_file;
     }
   }
-  evidence.scenario = load_scenario((run_directory / "scenario.json").string());
+  evidence.scenario = load_scenario((run_directory / "scenario.json").string(), {}, registry);
   return evidence;
 }
 
@@ -126,19 +127,21 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
                     options.live + "\" is neither");
   }
   const JobStore store = connect_job_store(environment, options.live_timeout);
+  const auto scenario_of = [&](const LiveJob& job) {
+    return parse_scenario(job.scenario, "the job's scenario", "", {}, *options.registry);
+  };
   LiveJob first = request_dumps(*store.store, options.live_timeout);
   const bool all_run = std::ranges::all_of(
       first.reports, [](const RankReport& report) { return report.state == RankState::kRunning; });
   if (!all_run) {
-    return {std::move(first.reports), parse_scenario(first.scenario, "the job's scenario", ""), ""};
+    return {std::move(first.reports), scenario_of(first), ""};
   }
   // Ranks that run are never all at the same place: a rank that is on its way to a collective in
   // which the others wait looks like one that will never come. So look twice.
   std::this_thread::sleep_for(kLiveWatch);
   LiveJob second = request_dumps(*store.store, options.live_timeout);
   std::string progress = describe_progress(first.reports, second.reports);
-  return {std::move(second.reports), parse_scenario(second.scenario, "the job's scenario", ""),
-          std::move(progress)};
+  return {std::move(second.reports), scenario_of(second), std::move(progress)};
 }
 
 void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagnosis) {
@@ -172,8 +175,8 @@ int diagnose_paths(const DiagnoseOptions& options) {
     throw Error(ErrorCode::kUsage,
                 "diagnose takes the directory of a run, flight files, or --live");
   }
-  const Evidence evidence =
-      options.live.empty() ? read_evidence(options.paths) : ask_live_job(options);
+  const Evidence evidence = options.live.empty() ? read_evidence(options.paths, *options.registry)
+                                                 : ask_live_job(options);
   auto diagnosis = diagnose(evidence.reports, evidence.scenario);
   if (!evidence.progress.empty() && diagnosis && diagnosis->verdict != "silent divergence") {
     diagnosis.reset();
@@ -197,6 +200,7 @@ void add_diagnose_command(CLI::App& app, Invocation& invocation) {
       "not. With\n--try-fix it is that of the run with the fix (0 completed, 4 hang, 5 desync, 6 "
       "failed), or 1 if no\nfix is known.");
   auto options = std::make_shared<DiagnoseOptions>();
+  options->registry = invocation.registry;
   command->add_option("PATH", options->paths, "A run directory, or flight files of one run");
   command
       ->add_option("--live", options->live,

@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "gradsync/testbed/scenario/registry.hpp"
+
 namespace gradsync {
 
 /// What the command line came to. Each subcommand enters its options in the CLI11 application and,
@@ -15,6 +17,8 @@ struct Invocation {
   /// usage or invalid scenario, 3 backend not available, 4 hang, 5 desync, 6 failed). May throw
   /// gradsync::Error, whose code has an exit status of its own.
   std::function<int()> action;
+  /// The kinds that scenarios may name beside those that every scenario knows; never null.
+  const Registry* registry = nullptr;
   /// What stood behind "--": a program and its arguments, for `launch`.
   std::vector<std::string> after_dashes;
 };

@@ -2,9 +2,10 @@
 
 namespace gradsync {
 
-void add_many_runs_options(CLI::App& command, const std::string& name, ManyRunsOptions& options) {
+void add_many_runs_options(CLI::App& command, const std::string& name, ManyRunsOptions& options,
+                           const Registry* registry) {
   command.add_option("SCENARIO", options.file, "JSON file (see docs/scenarios.md)")->required();
-  add_scenario_options(command, options.scenario);
+  add_scenario_options(command, options.scenario, registry);
   command.add_option("--out", options.out, "Folder for results (default: runs/NAME-" + name + ")")
       ->type_name("DIR");
   command
@@ -17,7 +18,7 @@ Scenario load_changed(const ManyRunsOptions& options,
                       const std::vector<ScenarioOverride>& changes) {
   std::vector<ScenarioOverride> overrides = overrides_of(options.scenario);
   overrides.insert(overrides.end(), changes.begin(), changes.end());
-  return load_scenario(options.file, overrides);
+  return load_scenario(options.file, overrides, registry_of(options.scenario));
 }
 
 std::filesystem::path results_folder(const ManyRunsOptions& options, const std::string& name,

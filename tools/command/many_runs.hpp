@@ -20,7 +20,8 @@ struct ManyRunsOptions {
 };
 
 /// `name`: the subcommand's, for the default of --out: runs/SCENARIO-NAME.
-void add_many_runs_options(CLI::App& command, const std::string& name, ManyRunsOptions& options);
+void add_many_runs_options(CLI::App& command, const std::string& name, ManyRunsOptions& options,
+                           const Registry* registry);
 
 /// The scenario with the options applied, and then `changes`. Throws as `load_scenario`.
 Scenario load_changed(const ManyRunsOptions& options, const std::vector<ScenarioOverride>& changes);

@@ -17,8 +17,8 @@ struct PointWorkerOptions {
 };
 
 /// One run of a sweep: leaves a few numbers in a file, whatever the outcome.
-int run_point(const PointWorkerOptions& options) {
-  const Scenario scenario = load_scenario(options.scenario);
+int run_point(const PointWorkerOptions& options, const Registry& registry) {
+  const Scenario scenario = load_scenario(options.scenario, {}, registry);
   const RunOutcome outcome =
       require_backend(scenario.backend).run(scenario, training_body(scenario));
   const RunResult result = make_result(scenario, outcome);
@@ -34,8 +34,11 @@ void add_point_worker_command(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<PointWorkerOptions>();
   command->add_option("--scenario", options->scenario, "Resolved scenario")->required();
   command->add_option("--result", options->result, "File for what came of it")->required();
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return run_point(*options); }; });
+  command->callback([options, &invocation] {
+    invocation.action = [options, &registry = *invocation.registry] {
+      return run_point(*options, registry);
+    };
+  });
 }
 
 }  // namespace gradsync

@@ -99,7 +99,7 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       "compares\nthe outcome with `expect`.");
   auto options = std::make_shared<RunOptions>();
   command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
-  add_scenario_options(*command, options->scenario);
+  add_scenario_options(*command, options->scenario, invocation.registry);
   command
       ->add_option("--out", options->out,
                    "Where to write the run directory (default: a new folder in runs/)")

@@ -17,7 +17,8 @@ ScenarioOverride parse_assignment(const std::string& text) {
 
 }  // namespace
 
-void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
+void add_scenario_options(CLI::App& command, ScenarioOptions& options, const Registry* registry) {
+  options.registry = registry;
   command
       .add_option("--backend", options.backend,
                   "Backend: gloo, nccl or sim (`gradsync backends` says which are available)")
@@ -54,8 +55,13 @@ std::vector<ScenarioOverride> overrides_of(const ScenarioOptions& options) {
   return overrides;
 }
 
+const Registry& registry_of(const ScenarioOptions& options) {
+  static const Registry none;
+  return options.registry != nullptr ? *options.registry : none;
+}
+
 Scenario load_scenario(const std::string& file, const ScenarioOptions& options) {
-  return load_scenario(file, overrides_of(options));
+  return load_scenario(file, overrides_of(options), registry_of(options));
 }
 
 }  // namespace gradsync

@@ -14,11 +14,11 @@ void add_schema_command(CLI::App& app, Invocation& invocation) {
   auto markdown = std::make_shared<bool>(false);
   command->add_flag("--markdown", *markdown, "Print docs/scenarios.md instead");
   command->callback([markdown, &invocation] {
-    invocation.action = [markdown] {
+    invocation.action = [markdown, &registry = *invocation.registry] {
       if (*markdown) {
         std::cout << scenario_reference_markdown();
       } else {
-        std::cout << scenario_schema().dump(2) << '\n';
+        std::cout << scenario_schema(registry).dump(2) << '\n';
       }
       return 0;
     };

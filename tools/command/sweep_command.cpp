@@ -85,7 +85,7 @@ void add_sweep_command(CLI::App& app, Invocation& invocation) {
       "/ddp/bucket_cap_mb=1,5,25\nFinished runs are kept in the folder of --out, and not repeated. "
       "The exit status is 1 if a run did\nnot complete.");
   auto options = std::make_shared<SweepOptions>();
-  add_many_runs_options(*command, kName, options->runs);
+  add_many_runs_options(*command, kName, options->runs, invocation.registry);
   command
       ->add_option("--over", options->over,
                    "A key (JSON pointer, or path with dots) and its values; may be repeated")

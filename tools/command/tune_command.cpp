@@ -81,7 +81,7 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
       kName, "Find the bucket_cap_mb and the first bucket with the shortest step");
   command->footer("Finished runs are kept in the folder of --out, and not repeated.");
   auto options = std::make_shared<TuneOptions>();
-  add_many_runs_options(*command, kName, options->runs);
+  add_many_runs_options(*command, kName, options->runs, invocation.registry);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return tune(*options); }; });

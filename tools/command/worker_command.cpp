@@ -22,8 +22,8 @@ struct WorkerOptions {
 
 /// One rank of a run whose parent is Backend::run: it takes its place from the environment, leaves
 /// its report in the parent's folder, and says on standard error what ended it.
-int work(const WorkerOptions& options) {
-  const Scenario scenario = load_scenario(options.scenario);
+int work(const WorkerOptions& options, const Registry& registry) {
+  const Scenario scenario = load_scenario(options.scenario, {}, registry);
   const auto environment = resolve_rank_environment({});
   if (!environment) {
     throw Error(ErrorCode::kUsage, "worker is started by `gradsync run`, which sets RANK");
@@ -54,8 +54,11 @@ void add_worker_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--body", options->body, "What the rank does")->required();
   command->add_option("--arguments", options->arguments, "Of the body, as JSON")->required();
   command->add_flag("--progress", options->progress, "Rank 0 prints its events");
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return work(*options); }; });
+  command->callback([options, &invocation] {
+    invocation.action = [options, &registry = *invocation.registry] {
+      return work(*options, registry);
+    };
+  });
 }
 
 }  // namespace gradsync

@@ -1,0 +1,112 @@
+// The gradsync command: reads the command line, runs one subcommand, turns errors into one clear
+// message on standard error and an exit status.
+#include "tools/command/command_main.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gradsync/core/error.hpp"
+#include "gradsync/core/version.hpp"
+#include "gradsync/testbed/record/exit_status.hpp"
+#include "tools/command/invocation.hpp"
+
+namespace gradsync {
+namespace {
+
+constexpr int kUsageStatus = 2;
+
+constexpr const char* kFooter =
+    "Exit statuses: 0 completed as expected, 1 an expectation was not met, 2 usage or invalid\n"
+    "scenario, 3 backend not available, 4 hang, 5 desync, 6 failed.";
+
+int fail(const std::exception& error, int status) {
+  std::cout.flush();
+  std::cerr << "gradsync: " << error.what() << '\n';
+  return status;
+}
+
+/// Reads `arguments` (without the program's name) and fills in `invocation`. Returns the status to
+/// end with when there is nothing left to do.
+std::optional<int> read_command_line(CLI::App& app, std::vector<std::string> arguments,
+                                     Invocation& invocation) {
+  // CLI11 hands what follows "--" to the application, not to the subcommand; so it is cut off here.
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  if (dashes != arguments.end()) {
+    invocation.after_dashes.assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+  }
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a stack
+  try {
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    const auto called = app.get_subcommands();
+    const std::string command = called.empty() ? "" : " " + called.front()->get_name();
+    std::cerr << "gradsync" << command << ": " << error.what() << "\nTry: gradsync" << command
+              << " --help\n";
+    return kUsageStatus;
+  }
+  if (!invocation.action) {
+    std::cerr << app.help();
+    return kUsageStatus;
+  }
+  return std::nullopt;
+}
+
+int run_command(std::vector<std::string> arguments, const Registry& registry) {
+  CLI::App app{
+      "gradsync: gradient synchronization of data-parallel training, on real backends or "
+      "simulated, from one scenario",
+      "gradsync"};
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("gradsync ") + version());
+  app.require_subcommand(0, 1);
+
+  Invocation invocation;
+  invocation.registry = &registry;
+  add_run_command(app, invocation);
+  add_check_command(app, invocation);
+  add_compare_command(app, invocation);
+  add_diagnose_command(app, invocation);
+  add_launch_command(app, invocation);
+  add_sweep_command(app, invocation);
+  add_tune_command(app, invocation);
+  add_ablate_command(app, invocation);
+  add_bench_command(app, invocation);
+  add_fit_command(app, invocation);
+  add_calibrate_command(app, invocation);
+  add_validate_command(app, invocation);
+  add_backends_command(app, invocation);
+  add_schema_command(app, invocation);
+  add_worker_command(app, invocation);
+  add_point_worker_command(app, invocation);
+
+  if (const auto status = read_command_line(app, std::move(arguments), invocation)) return *status;
+  return invocation.action();
+}
+
+}  // namespace
+}  // namespace gradsync
+
+namespace gradsync {
+
+int command_main(int argc, char** argv, const Registry& registry) {
+  try {
+    const int status = run_command({argv + 1, argv + argc}, registry);
+    std::cout.flush();
+    return status;
+  } catch (const Error& error) {
+    return fail(error, exit_status(error.code()));
+  } catch (const std::exception& error) {
+    return fail(error, exit_status(ErrorCode::kInternal));
+  }
+}
+
+}  // namespace gradsync
