@@ -19,6 +19,7 @@ struct AccuracyRow {
   Bytes bytes = 0;  ///< of an all-reduce; 0 for a training step
   Seconds measured{0};
   Seconds simulated{0};
+  Seconds left_out{0};         ///< simulated with AccuracyTable::left_out; 0 where there is none
   nlohmann::ordered_json set;  ///< training: assignments to the scenario, path to value
 
   /// simulated / measured - 1
@@ -31,6 +32,8 @@ struct AccuracyRow {
 ///     {"name", "kind": "allreduce" | "training", "source", "machines",
 ///      "fitted": ["cluster.software.per_operation", ...]   at most two
 ///      "beyond_budget": why the model does not reach its budget here (absent where it does)
+///      "left_out": assignments to the scenario, path to value: the constants as all other tables
+///                  have them (bench/fit_constants.py writes it), for a cross-validation
 ///      "scenario": {"ranks", "cluster", ...}               what is simulated
 ///      "rows": allreduce: {"size", "time_us" or "busbw", "ranks"?}
 ///              training:  {"what", "step_ms", "ranks"?, "set"?}}
@@ -42,6 +45,7 @@ struct AccuracyTable {
   bool is_training = false;
   std::vector<std::string> fitted;
   std::string beyond_budget;
+  nlohmann::ordered_json left_out;  ///< null: there is no cross-validation
   nlohmann::ordered_json scenario;
   std::vector<AccuracyRow> rows;
 };
@@ -54,8 +58,9 @@ struct AccuracyGroup {
   std::string table;
   std::string part;  ///< "above 1 MiB", "up to 1 MiB", "step time"
   std::size_t rows = 0;
-  double geometric_mean = 0;  ///< error, see below
-  double worst = 0;           ///< error of largest magnitude, with its sign
+  double geometric_mean = 0;              ///< error, see below
+  std::optional<double> cross_validated;  ///< the same with constants that never saw the table
+  double worst = 0;                       ///< error of largest magnitude, with its sign
   double budget = 0;
   bool within = false;
   std::string fitted;
@@ -63,7 +68,8 @@ struct AccuracyGroup {
 };
 
 /// Budgets: a geometric mean error of 10% for all-reduces above 1 MiB and of 25% for those up to
-/// it; for training an error of 8% in every step time.
+/// it; for training an error of 8% in every step time. Where there is a cross-validated error, that
+/// one counts.
 ///
 /// The geometric mean error of ratios r = simulated / measured is exp(mean |ln r|) - 1: twice as
 /// long counts as much as half as long, and no lucky row pulls it to zero.

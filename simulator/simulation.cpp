@@ -254,6 +254,8 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   outcome.wall = std::chrono::steady_clock::now() - begin;
   outcome.peak_rss_bytes = peak_rss_bytes();
   outcome.notes.push_back(describe_fidelity(options.fidelity, fidelity, ranks, actors));
+  const std::string summary = collectives.planner().summary();
+  if (!summary.empty()) outcome.notes.push_back(summary);
   return outcome;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ struct Candidate {
   BytesPerSecond bandwidth;  ///< message size by time without latency, before tree corrections
   Seconds time{0};           ///< NCCL's estimate
   int channels = 1;          ///< after trimming for small messages
+  double lanes = 1;          ///< channels before they are rounded up to a whole number
 };
 
 /// NCCL's own choice of algorithm and protocol (src/graph/tuning.cc, updateCollCostTable and
@@ -47,27 +50,30 @@ class Model {
   int nodes() const noexcept { return nodes_; }
   int ranks_per_node() const noexcept { return per_node_; }
 
-  /// Whether NCCL would consider it here.
+  /// Whether NCCL would consider it here, with the settings that the network's plugin makes.
   bool allows(Algorithm algorithm, Protocol protocol) const;
-  /// All that it considers for an all-reduce of `bytes`, fastest first.
-  std::vector<Candidate> candidates(Bytes bytes) const;
-  /// The fastest with this algorithm and protocol; either may be left to the model (`nullptr`).
-  /// Throws ConfigError where the machines allow none.
-  Candidate choose(Bytes bytes, const Algorithm* algorithm, const Protocol* protocol) const;
+  /// All that it considers for an all-reduce of `bytes` with this algorithm and protocol (any,
+  /// where unset), by its estimate fastest first. Throws ConfigError where the machines allow none.
+  std::vector<Candidate> candidates(Bytes bytes, std::optional<Algorithm> algorithm = {},
+                                    std::optional<Protocol> protocol = {}) const;
   /// Broadcasts and all-gathers go in a ring.
   Candidate choose_ring(Bytes bytes, OpType op) const;
 
   /// Of one hop, without the wire's own latency.
   Seconds hop_latency(Algorithm algorithm, Protocol protocol, bool between_nodes) const;
   Seconds base_latency(Algorithm algorithm, Protocol protocol) const;
+  /// Bytes of a message a second that NCCL's kernels move at most, as its authors measured it for
+  /// each channel: of trees with LL128 and Simple, and of rings with LL128. Infinite for others.
+  double kernel_limit(const Candidate& way) const;
   /// Bytes on the wire for each byte of data.
   static double wire_factor(Protocol protocol) noexcept;
 
  private:
+  bool network_allows(Protocol protocol) const;
   Candidate rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
   double bus_gbps(Algorithm algorithm, Protocol protocol) const;
   double latency_us(Algorithm algorithm, Protocol protocol) const;
-  int trimmed_channels(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
+  double lanes(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
   std::size_t nodes_column() const noexcept;
 
   ClusterSpec cluster_;
@@ -79,7 +85,10 @@ class Model {
   Graph nvls_;
 };
 
+/// What the simulator thinks that a candidate would take.
+using Mover = std::function<Seconds(const Candidate&)>;
+
 /// The candidates as a table for people, with what was chosen marked.
-std::string explain(const Model& model, Bytes bytes, const Candidate& chosen);
+std::string explain(const Model& model, Bytes bytes, const Candidate& chosen, const Mover& mover);
 
 }  // namespace gradsync::nccl

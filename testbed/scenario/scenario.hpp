@@ -167,10 +167,11 @@ struct LinkSpec {
 /// What the simulator runs on. The defaults stand for a laptop: ranks are processes that talk over
 /// TCP inside one machine, and compute on a core each.
 struct ClusterSpec {
-  enum class Library { kGloo, kNccl };
+  enum class Library { kGloo, kNccl, kRccl };
   enum class Generation { kVolta, kAmpere, kHopper, kBlackwell };
   enum class CpuVendor { kIntel, kAmd, kOther };
-  enum class NodeTopology { kSwitch, kCubeMesh, kPcieTree };
+  enum class NodeTopology { kSwitch, kCubeMesh, kPcieTree, kFullMesh };
+  enum class NetworkKind { kAsDescribed, kInfiniband, kRoce, kEfa, kTcpx, kSlingshot, kTcp };
   enum class Topology { kStar, kFatTree, kLeafSpine, kTorus, kDragonfly };
 
   /// What the software of a rank adds to what the wires take; calibration fits these.
@@ -184,6 +185,28 @@ struct ClusterSpec {
     bool operator==(const Software&) const = default;
   };
 
+  /// What NCCL gets from the network between nodes. Unset: what is known of the kind
+  /// (simulator/plan/nccl_constants.hpp); nothing is added to a network as described.
+  struct Network {
+    NetworkKind kind = NetworkKind::kAsDescribed;
+    std::optional<double> payload;     ///< of the line rate, 0 to 1
+    std::optional<Seconds> latency;    ///< added to each hop between nodes
+    std::optional<Seconds> handshake;  ///< added to such a hop with LL128 or Simple
+    bool operator==(const Network&) const = default;
+  };
+
+  /// How fast NCCL's kernels are. Unset: what is known of the GPUs' generation.
+  struct Nccl {
+    std::optional<Seconds> launch;                    ///< before the first byte moves
+    std::optional<double> hop_scale;                  ///< multiplies a hop's latency inside a node
+    std::optional<BytesPerSecond> ll_bandwidth;       ///< bus bandwidth of LL in a node
+    std::optional<BytesPerSecond> channel_bandwidth;  ///< of one channel of a tree, Simple
+    std::optional<BytesPerSecond> nvls_bandwidth;     ///< of a GPU
+    std::optional<Seconds> nvls_step;                 ///< of each head in each chunk
+    bool nvls = true;                                 ///< false: NCCL_NVLS_ENABLE=0
+    bool operator==(const Nccl&) const = default;
+  };
+
   std::string name;  ///< of the description
   /// 0 stands for "as many as the ranks need"; a scenario that was read has the number.
   std::int64_t nodes = 0;
@@ -194,10 +217,14 @@ struct ClusterSpec {
   Generation generation = Generation::kAmpere;
   CpuVendor cpu_vendor = CpuVendor::kIntel;
   bool gpu_direct = true;  ///< adapters read GPU memory (GPUDirect RDMA): NCCL's LL128 needs it
+  /// Without NVLink: GPUs reach each other's memory over PCIe, else by way of the host's.
+  bool gpu_peer_to_peer = true;
   Software software;
+  Network network;
+  Nccl nccl;
 
   NodeTopology node_topology = NodeTopology::kSwitch;
-  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< of each GPU; a cube mesh's: one NVLink
+  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< of each GPU; in a mesh: one link
   std::int64_t pcie_gpus_per_switch = 2;       ///< that share a cable of intra_node to their socket
   LinkSpec pcie_socket{{10e9}, Seconds{0}};    ///< of each of two sockets to the other
 

@@ -182,21 +182,35 @@ class Checks {
         [](double so_far, std::int64_t count) { return so_far * static_cast<double>(count); });
   }
 
+  const char* library_name() const {
+    switch (s_.cluster.library) {
+      case ClusterSpec::Library::kNccl:
+        return "nccl";
+      case ClusterSpec::Library::kRccl:
+        return "rccl";
+      case ClusterSpec::Library::kGloo:
+        break;
+    }
+    return "gloo";
+  }
+
   void check_algorithm() const {
     using Algorithm = CommunicationSpec::Algorithm;
     const ClusterSpec& c = s_.cluster;
     const bool nccl = c.library == ClusterSpec::Library::kNccl;
-    const std::string by_library = because("/cluster/library", nccl ? "nccl" : "gloo");
+    const std::string by_library = because("/cluster/library", library_name());
     const auto only = [&](bool allowed, const char* name, const std::string& expected,
                           const std::string& hint) {
       if (!allowed) fail("/communication/algorithm", name, expected, hint);
     };
     const std::string gloo_has =
         "\"auto\", \"ring\", \"bcube\", \"halving_doubling\" or \"hierarchical\"";
+    const bool gloo = c.library == ClusterSpec::Library::kGloo;
     const std::string nccl_has =
-        "\"auto\", \"ring\", \"tree\", \"nvls\", \"nvls_tree\" or \"hierarchical\"";
+        nccl ? "\"auto\", \"ring\", \"tree\", \"nvls\", \"nvls_tree\" or \"hierarchical\""
+             : "\"auto\", \"ring\" or \"hierarchical\"";
     const bool has_nvls = c.generation >= ClusterSpec::Generation::kHopper &&
-                          c.node_topology == ClusterSpec::NodeTopology::kSwitch;
+                          c.node_topology == ClusterSpec::NodeTopology::kSwitch && c.nccl.nvls;
     const std::string no_nvls = "NVLS is a feature of NVSwitch nodes of Hopper and later GPUs";
     switch (s_.communication.algorithm) {
       case Algorithm::kTree:
@@ -215,10 +229,10 @@ class Checks {
              "there is one node, and no tree" + because("/ranks", s_.ranks));
         break;
       case Algorithm::kBcube:
-        only(!nccl, "bcube", nccl_has, "it is Gloo's" + by_library);
+        only(gloo, "bcube", nccl_has, "it is Gloo's" + by_library);
         break;
       case Algorithm::kHalvingDoubling:
-        only(!nccl, "halving_doubling", nccl_has, "it is Gloo's" + by_library);
+        only(gloo, "halving_doubling", nccl_has, "it is Gloo's" + by_library);
         break;
       case Algorithm::kAuto:
       case Algorithm::kRing:
@@ -285,11 +299,11 @@ class Checks {
   }
 
   void check_link(const FaultSpec& fault, const std::string& place) const {
-    if (fault.loss_percent > 0 && s_.cluster.library == ClusterSpec::Library::kNccl) {
+    if (fault.loss_percent > 0 && s_.cluster.library != ClusterSpec::Library::kGloo) {
       fail(place + "/loss_percent", fault.loss_percent, "0",
            "what a loss costs is known of TCP, which Gloo uses; adapters that NCCL uses have their "
            "own ways" +
-               because("/cluster/library", "nccl"));
+               because("/cluster/library", library_name()));
     }
     const bool no_latency =
         s_.cluster.platform_file.empty() &&

@@ -6,8 +6,10 @@ namespace gradsync::scenario_table {
 
 template <>
 struct EnumNames<ClusterSpec::Library> {
-  static constexpr std::array<std::pair<const char*, ClusterSpec::Library>, 2> kNames{
-      {{"gloo", ClusterSpec::Library::kGloo}, {"nccl", ClusterSpec::Library::kNccl}}};
+  static constexpr std::array<std::pair<const char*, ClusterSpec::Library>, 3> kNames{
+      {{"gloo", ClusterSpec::Library::kGloo},
+       {"nccl", ClusterSpec::Library::kNccl},
+       {"rccl", ClusterSpec::Library::kRccl}}};
 };
 
 template <>
@@ -29,10 +31,24 @@ struct EnumNames<ClusterSpec::CpuVendor> {
 
 template <>
 struct EnumNames<ClusterSpec::NodeTopology> {
-  static constexpr std::array<std::pair<const char*, ClusterSpec::NodeTopology>, 3> kNames{
+  static constexpr std::array<std::pair<const char*, ClusterSpec::NodeTopology>, 4> kNames{
       {{"switch", ClusterSpec::NodeTopology::kSwitch},
        {"cube_mesh", ClusterSpec::NodeTopology::kCubeMesh},
-       {"pcie_tree", ClusterSpec::NodeTopology::kPcieTree}}};
+       {"pcie_tree", ClusterSpec::NodeTopology::kPcieTree},
+       {"full_mesh", ClusterSpec::NodeTopology::kFullMesh}}};
+};
+
+template <>
+struct EnumNames<ClusterSpec::NetworkKind> {
+  using E = ClusterSpec::NetworkKind;
+  static constexpr std::array<std::pair<const char*, E>, 7> kNames{
+      {{"as_described", E::kAsDescribed},
+       {"infiniband", E::kInfiniband},
+       {"roce", E::kRoce},
+       {"efa", E::kEfa},
+       {"tcpx", E::kTcpx},
+       {"slingshot", E::kSlingshot},
+       {"tcp", E::kTcp}}};
 };
 
 template <>
@@ -115,6 +131,60 @@ Section software_section() {
   };
 }
 
+Section network_section() {
+  return {
+      .name = "network",
+      .description =
+          "What NCCL gets from the network between nodes, beside the line rate of `inter_node`. "
+          "Each value that is null is that of the kind, estimated over published tables "
+          "([clusters.md](clusters.md)).",
+      .fields =
+          {
+              field(
+                  "kind", SCENARIO_MEMBER(cluster.network.kind), any(),
+                  "`as_described`: `inter_node` is what messages get, nothing is added. `tcpx` is "
+                  "GPUDirect-TCPX and TCPXO."),
+              field("payload", SCENARIO_MEMBER(cluster.network.payload), above(0),
+                    "Share of the line rate that the payload gets.", {.examples = {0.93}}),
+              field("latency", SCENARIO_MEMBER(cluster.network.latency), at_least(0),
+                    "Added to each hop between nodes.", {.examples = {"7us"}}),
+              field("handshake", SCENARIO_MEMBER(cluster.network.handshake), at_least(0),
+                    "Added to each hop between nodes of LL128 and Simple, whose messages are long.",
+                    {.examples = {"60us"}}),
+          },
+  };
+}
+
+Section kernels_section() {
+  return {
+      .name = "nccl",
+      .description =
+          "How fast NCCL's kernels are on these GPUs. Each value that is null is that of the "
+          "generation, estimated over published tables ([clusters.md](clusters.md)).",
+      .fields =
+          {
+              field("launch", SCENARIO_MEMBER(cluster.nccl.launch), at_least(0),
+                    "From the call until the first byte moves.", {.examples = {"1us"}}),
+              field("hop_scale", SCENARIO_MEMBER(cluster.nccl.hop_scale), at_least(0),
+                    "Multiplies the latencies of a hop inside a node in NCCL's tables.",
+                    {.examples = {3.1}}),
+              field("ll_bandwidth", SCENARIO_MEMBER(cluster.nccl.ll_bandwidth), above(0),
+                    "Bus bandwidth of LL inside a node.", {.examples = {"46GBps"}}),
+              field("channel_bandwidth", SCENARIO_MEMBER(cluster.nccl.channel_bandwidth), above(0),
+                    "Of one channel of a tree with Simple; other protocols' are in proportion.",
+                    {.examples = {"12GBps"}}),
+              field("nvls_bandwidth", SCENARIO_MEMBER(cluster.nccl.nvls_bandwidth), above(0),
+                    "Bytes of a message a second that the kernels of a GPU move with NVLS.",
+                    {.examples = {"294GBps"}}),
+              field("nvls_step", SCENARIO_MEMBER(cluster.nccl.nvls_step), at_least(0),
+                    "Of each head in each round of chunks with NVLS.", {.examples = {"0.5us"}}),
+              field("nvls", SCENARIO_MEMBER(cluster.nccl.nvls), any(),
+                    "Switches that can, add up (NCCL_NVLS_ENABLE). Off on clouds whose network "
+                    "plugin asks for it."),
+          },
+  };
+}
+
 Section dragonfly_section() {
   return {
       .name = "dragonfly",
@@ -152,7 +222,9 @@ std::vector<Field> cluster_fields() {
             {.examples = {"50Gf", "15Tf"}, .other_names = {"flops"}}),
       field("library", SCENARIO_MEMBER(cluster.library), any(),
             "Whose algorithms and costs are simulated. `nccl` chooses algorithm and protocol by "
-            "NCCL's own cost model."),
+            "NCCL's own cost model; `rccl` is AMD's.",
+            {.default_text = "`nccl` where the cluster describes GPUs (`generation`, "
+                             "`node_topology`, `network`, ...), else `gloo`"}),
       field("generation", SCENARIO_MEMBER(cluster.generation), any(),
             "Of the GPUs; NCCL's constants go by it."),
       field("cpu_vendor", SCENARIO_MEMBER(cluster.cpu_vendor), any(),
@@ -160,11 +232,16 @@ std::vector<Field> cluster_fields() {
       field("gpu_direct", SCENARIO_MEMBER(cluster.gpu_direct), any(),
             "Adapters read and write GPU memory (GPUDirect RDMA). Without it NCCL has no LL128 "
             "between nodes."),
-      field("node_topology", SCENARIO_MEMBER(cluster.node_topology), any(),
-            "Inside a node: `switch`, each GPU with a cable of its own to a switch that is never "
-            "the bottleneck (NVSwitch; the memory of a machine without GPUs), `cube_mesh`, the "
-            "NVLinks of a DGX-1 V100 (8 GPUs, one or two links to each of four others), or "
-            "`pcie_tree`, as described under `pcie_tree`."),
+      field("gpu_peer_to_peer", SCENARIO_MEMBER(cluster.gpu_peer_to_peer), any(),
+            "GPUs without NVLink reach each other's memory over PCIe. Without it their messages go "
+            "by way of the host's memory."),
+      field(
+          "node_topology", SCENARIO_MEMBER(cluster.node_topology), any(),
+          "Inside a node: `switch`, each GPU with a cable of its own to a switch that is never "
+          "the bottleneck (NVSwitch; the memory of a machine without GPUs), `cube_mesh`, the "
+          "NVLinks of a DGX-1 V100 (8 GPUs, one or two links to each of four others), `full_mesh`, "
+          "a link from each GPU to each other (xGMI; the four GPUs of a GH200 node), or "
+          "`pcie_tree`, as described under `pcie_tree`."),
       field("topology", SCENARIO_MEMBER(cluster.topology), any(),
             "How the nodes are joined: `star`, one switch that is never the bottleneck, or what "
             "the object of that name describes: `leaf_spine`, `fat_tree`, `torus`, `dragonfly`."),
@@ -186,8 +263,9 @@ Section cluster_section() {
       .sections =
           {
               link("intra_node",
-                   "From each GPU to its node's switch (NVLink, PCIe, memory); in a cube mesh each "
-                   "single NVLink.",
+                   "From each GPU to its node's switch (NVLink, PCIe, memory); in a mesh each "
+                   "single "
+                   "link.",
                    SCENARIO_MEMBER(cluster.intra_node.bandwidth),
                    SCENARIO_MEMBER(cluster.intra_node.latency), {"300GBps"}, {"3us"}),
               {.name = "pcie_tree",
@@ -240,6 +318,8 @@ Section cluster_section() {
                                 {.examples = {Json::array({4, 4, 2})}})}},
               dragonfly_section(),
               software_section(),
+              network_section(),
+              kernels_section(),
           },
       .accepts_file = true,
   };
