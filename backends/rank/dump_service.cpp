@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ namespace gradsync {
 namespace {
 
 constexpr Seconds kAnswerTime{5};
+/// Enough for an answer that lies in the store already to come over, also from a busy machine.
+constexpr Seconds kShortestTurn{0.2};
 constexpr const char* kScenarioKey = "scenario";
 constexpr const char* kRequestsKey = "dump_requests";
 
@@ -121,16 +124,24 @@ LiveJob request_dumps(Store& store, Seconds timeout) {
   std::from_chars(size.data(), size.data() + size.size(), job.world_size);
   const std::int64_t number = store.add(kRequestsKey, 1, left());
   store.set(request_key(number), "", left());
-  for (int rank = 0; rank < job.world_size; ++rank) {
-    const std::string key = answer_key(number, rank);
-    try {
-      // Those after a rank that does not answer have had time enough to: what is there is taken.
-      const Seconds patience = std::max(left(), Seconds{0.2});
-      job.reports.push_back(rank_report_from_text(get_large(store, key, patience), key));
-    } catch (const StoreTimeout&) {
-      continue;  // it is stopped, or gone
-    }
-  }
+  // In turns, so that a rank that never answers leaves the others their share of the time.
+  std::vector<int> waiting(static_cast<std::size_t>(job.world_size));
+  std::iota(waiting.begin(), waiting.end(), 0);
+  do {
+    std::erase_if(waiting, [&](int rank) {
+      const std::string key = answer_key(number, rank);
+      try {
+        const Seconds turn = left() / static_cast<double>(waiting.size());
+        const std::string text = get_large(store, key, std::max(turn, kShortestTurn));
+        job.reports.push_back(rank_report_from_text(text, key));
+        return true;
+      } catch (const StoreTimeout&) {
+        return false;
+      }
+    });
+  } while (!waiting.empty() && left() > Seconds{0});
+  // Who is left is stopped, or gone.
+  std::ranges::sort(job.reports, {}, &RankReport::rank);
   return job;
 }
 

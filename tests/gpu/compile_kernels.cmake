@@ -21,7 +21,7 @@ foreach(kernel ${kernels})
   get_filename_component(name "${kernel}" NAME_WE)
   execute_process(
     COMMAND "${NVCC}" -c -std=c++20 -O2 --Werror=all-warnings ${FLAGS} ${architectures} --threads=2
-            "-I${SOURCE}" "${kernel}" -o "${OUTPUT}/${name}.o"
+            "-I${SOURCE}" "-I${SOURCE}/include" "${kernel}" -o "${OUTPUT}/${name}.o"
     RESULT_VARIABLE failed OUTPUT_VARIABLE text ERROR_VARIABLE text)
   if(failed)
     message(FATAL_ERROR "${kernel}:\n${text}")

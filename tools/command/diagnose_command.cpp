@@ -143,6 +143,12 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
   std::this_thread::sleep_for(kLiveWatch);
   LiveJob second = request_dumps(*store.store, options.live_timeout);
   std::string progress = describe_progress(first.reports, second.reports);
+  // A rank that answered once is not silent: it was late, and its first answer stands.
+  for (RankReport& report : first.reports) {
+    if (std::ranges::find(second.reports, report.rank, &RankReport::rank) == second.reports.end()) {
+      second.reports.push_back(std::move(report));
+    }
+  }
   return evidence_of(std::move(second), std::move(progress));
 }
 
