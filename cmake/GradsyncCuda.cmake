@@ -58,7 +58,7 @@ endif()
 
 # gradsync_cuda_target(NAME): what gradsync_target is, for a target with CUDA sources.
 function(gradsync_cuda_target name)
-  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  gradsync_language(${name})
   target_compile_options(${name} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-ffp-contract=off>"
     "$<$<COMPILE_LANGUAGE:CUDA>:${GRADSYNC_CUDA_FLAGS}>")

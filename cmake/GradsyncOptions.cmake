@@ -1,27 +1,44 @@
-# What a build can be asked for. A library that is wanted but not found is no error: the rest is
-# built, and both the configure step and `gradsync backends` say what is missing.
+# What a build can be asked for. A library that is wanted but not found is no error, unless it is
+# required: the rest is built, and both the configure step and `gradsync backends` say what is missing.
+#
+# As a part of another project (add_subdirectory, FetchContent) this one builds the libraries and
+# nothing else, and leaves the other's flags, build type and output folders alone.
 
 option(GRADSYNC_WITH_GLOO "Build the Gloo backend (real collectives on CPUs)" ON)
 option(GRADSYNC_WITH_SIMGRID "Build the simulator (SimGrid)" ON)
-option(GRADSYNC_WITH_NCCL "Build the NCCL backend (real GPUs; needs CUDA's compiler)" ON)
+option(GRADSYNC_WITH_NCCL "Build the NCCL backend (real GPUs; needs CUDA's compiler)"
+  ${PROJECT_IS_TOP_LEVEL})
+set(GRADSYNC_REQUIRE "" CACHE STRING
+  "Fail where one of these cannot be built: a list of gloo, nccl, simulator")
 # Machine code for Ampere, and PTX that the driver compiles for anything newer.
 set(GRADSYNC_CUDA_ARCHITECTURES "80" CACHE STRING
   "GPUs to compile kernels for, as CMAKE_CUDA_ARCHITECTURES (75 and later)")
-option(GRADSYNC_BUILD_TESTS "Build the tests (Catch2)" ON)
+option(GRADSYNC_BUILD_COMMAND "Build the gradsync command (CLI11)" ${PROJECT_IS_TOP_LEVEL})
+option(GRADSYNC_BUILD_TESTS "Build the tests (Catch2)" ${PROJECT_IS_TOP_LEVEL})
+option(GRADSYNC_INSTALL "Enter gradsync in the install step" ${PROJECT_IS_TOP_LEVEL})
 option(GRADSYNC_WITH_TORCH_TESTS "Register the tests against a PyTorch installed here" OFF)
 set(GRADSYNC_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+if(GRADSYNC_BUILD_TESTS AND NOT GRADSYNC_BUILD_COMMAND)
+  message(FATAL_ERROR "The tests need the command: set GRADSYNC_BUILD_COMMAND=ON "
+    "or GRADSYNC_BUILD_TESTS=OFF")
+endif()
 
 # Warnings are errors where the compiler is one that the code is tested with. Elsewhere, the new
 # warning of a new compiler must not keep anybody from building.
 set(gradsync_werror_default OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^(12|14)\\.")
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+   AND CMAKE_CXX_COMPILER_VERSION MATCHES "^(12|14)\\.")
   set(gradsync_werror_default ON)
 endif()
 option(GRADSYNC_WERROR "Treat warnings as errors" ${gradsync_werror_default})
 
-# -O2, not CMake's -O3: the kernels that gain from more ask for it themselves, everything else only
-# compiles slower, and GCC 12 at -O3 warns of overlaps that do not exist (GCC bug 105329).
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+if(PROJECT_IS_TOP_LEVEL)
+  # -O2, not CMake's -O3: the kernels that gain from more ask for it themselves, everything else only
+  # compiles slower, and GCC 12 at -O3 warns of overlaps that do not exist (GCC bug 105329).
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endif()

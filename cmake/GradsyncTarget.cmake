@@ -1,16 +1,19 @@
 # Settings that every target of the project shares.
 
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+include(GNUInstallDirs)
 
-# gradsync_target(NAME): warnings, include root and sanitizers.
+# gradsync_language(NAME): C++20 as the standard has it, for a target that has to set it itself.
+function(gradsync_language name)
+  set_target_properties(${name} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+endfunction()
+
+# gradsync_target(NAME): language, warnings, include root, message formatting and sanitizers.
 function(gradsync_target name)
+  gradsync_language(${name})
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
+  target_link_libraries(${name} PRIVATE fmt::fmt)
   # -ffp-contract=off: whether a*b+c is fused must not depend on the optimizer's mood; where PyTorch
   # fuses, the code calls std::fma.
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -38,29 +41,51 @@ function(gradsync_program name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
 endfunction()
 
-# gradsync_library(NAME SOURCES... [HEADERS HEADERS...]): the static library gradsync_NAME, alias
-# gradsync::NAME, of the current folder; its headers are all in and below the folder unless they are
-# listed. They are entered as such, so that the target all_verify_interface_header_sets compiles each
-# of them alone (a test runs it).
+# gradsync_library(NAME [STATIC] SOURCES... [HEADERS HEADERS...] [INTERNAL PATTERNS...]): the library
+# gradsync_NAME, alias gradsync::NAME, of the current folder. Shared or static as BUILD_SHARED_LIBS says;
+# STATIC: always static.
+#
+# Its headers are all in and below the folder unless they are listed. They are installed, except those
+# whose path matches a pattern of INTERNAL. A header that includes one of another library
+# (Gloo, SimGrid, fmt, JSON) must be internal: what is installed needs only the standard library.
 function(gradsync_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS")
-  add_library(gradsync_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
-  add_library(gradsync::${name} ALIAS gradsync_${name})
-  gradsync_target(gradsync_${name})
-  if(NOT arg_HEADERS)
-    file(GLOB_RECURSE arg_HEADERS CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "STATIC" "" "HEADERS;INTERNAL")
+  set(type "")
+  if(arg_STATIC)
+    set(type STATIC)
   endif()
-  set(headers)
-  foreach(header IN LISTS arg_HEADERS)
-    cmake_path(ABSOLUTE_PATH header)
-    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    list(APPEND headers "${header}")
-  endforeach()
+  set(target gradsync_${name})
+  add_library(${target} ${type} ${arg_UNPARSED_ARGUMENTS})
+  add_library(gradsync::${name} ALIAS ${target})
+  gradsync_target(${target})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name}
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})  # until 1.0 a minor version may break
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(${target} PROPERTIES
+      POSITION_INDEPENDENT_CODE ON VISIBILITY_INLINES_HIDDEN ON INSTALL_RPATH "$ORIGIN")
+  endif()
+
+  if(NOT arg_HEADERS)
+    file(GLOB_RECURSE arg_HEADERS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" CONFIGURE_DEPENDS "*.hpp")
+  endif()
   # include/gradsync/ holds symbolic links to the folders, so headers are spelled as they are once installed.
-  list(TRANSFORM headers REPLACE "^engine/" "")
-  list(TRANSFORM headers PREPEND "${PROJECT_SOURCE_DIR}/include/gradsync/")
-  target_sources(gradsync_${name} PUBLIC
-    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
+             OUTPUT_VARIABLE folder)
+  string(REGEX REPLACE "^engine(/|$)" "" folder "${folder}")
+  set(spelled ${arg_HEADERS})
+  list(TRANSFORM spelled PREPEND "gradsync/${folder}/")
+  string(REPLACE "//" "/" spelled "${spelled}")
+  set_property(TARGET ${target} PROPERTY GRADSYNC_HEADERS ${spelled})
+  set_property(GLOBAL APPEND PROPERTY GRADSYNC_LIBRARIES ${target})
+
+  foreach(pattern IN LISTS arg_INTERNAL)
+    list(FILTER spelled EXCLUDE REGEX "${pattern}")
+  endforeach()
+  list(TRANSFORM spelled PREPEND "${PROJECT_SOURCE_DIR}/include/")
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${spelled})
 endfunction()
 
 # gradsync_simulating_program(NAME): an executable in which simulations run. SimGrid makes and frees
