@@ -39,12 +39,13 @@ void train_a_step() {
                          /* seed = */ 0, cpu_device());
   DistributedDataParallel ddp(model, group);
   Sgd optimizer(model.parameters(), {.lr = 0.1});
+  const Tensor tokens = Tensor::from<std::int64_t>({1, 2, 3, 4}, /* shape = */ {1, 4});
+  const Tensor targets = Tensor::from<std::int64_t>({2, 3, 4, 5}, /* shape = */ {1, 4});
   Batch batch;
-  batch.inputs = Tensor::from<std::int64_t>({1, 2, 3, 4}, /* shape = */ {1, 4});
-  batch.targets = Tensor::from<std::int64_t>({2, 3, 4, 5}, /* shape = */ {1, 4});
+  batch.tensors = {{"tokens", tokens}, {"targets", targets}};
 
   Graph graph(clock);
-  const std::vector<Variable> outputs = ddp.forward(batch, graph);
+  const std::vector<Variable> outputs = ddp.forward(model, batch, graph);
   graph.backward(outputs.front());
   optimizer.step();
   std::printf("gloo: loss %.3f, %zu bucket(s)\n", outputs.front().data.span<float>().front(),
