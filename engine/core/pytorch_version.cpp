@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <stdexcept>
-#include <string>
 
 namespace gradsync {
 
@@ -16,6 +15,10 @@ PytorchVersion parse_pytorch_version(std::string_view text) {
   }
   throw std::invalid_argument("expected a version of PyTorch such as \"2.7\", found \"" +
                               std::string(text) + "\"");
+}
+
+std::string to_string(const PytorchVersion& version) {
+  return std::to_string(version.major) + "." + std::to_string(version.minor);
 }
 
 }  // namespace gradsync

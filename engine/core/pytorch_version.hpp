@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <string>
 #include <string_view>
 
 namespace gradsync {
@@ -14,5 +15,6 @@ struct PytorchVersion {
 
 /// "2.7"; throws std::invalid_argument for anything that is not MAJOR.MINOR.
 PytorchVersion parse_pytorch_version(std::string_view text);
+std::string to_string(const PytorchVersion& version);
 
 }  // namespace gradsync

@@ -43,6 +43,7 @@ struct DdpOptions {
   /// they are, and the group must know ReduceOp::kAverage; a communication hook, and a join that
   /// divides by the ranks that still train, do not go with it.
   GradientMean gradient_mean = GradientMean::kPredivide;
+  bool operator==(const DdpOptions&) const = default;
 };
 
 /// Limits of the buckets, in bytes: of the first, and of all others.

@@ -5,18 +5,9 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/ddp/distributed_data_parallel.hpp"
+#include "gradsync/ddp/join_options.hpp"
 
 namespace gradsync {
-
-struct JoinOptions {
-  /// Gradients are divided by the number of ranks (true), or by the number of those that still have
-  /// inputs (false).
-  bool divide_by_initial_world_size = true;
-  bool enable = true;
-  /// When the first rank has no inputs left, all ranks stop at their next forward with an
-  /// EarlyTermination.
-  bool throw_on_early_termination = false;
-};
 
 /// What throw_on_early_termination throws, on every rank in the same iteration.
 class EarlyTermination : public Error {

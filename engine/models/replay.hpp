@@ -6,12 +6,9 @@
 
 #include "gradsync/models/model.hpp"
 #include "gradsync/models/profile.hpp"
+#include "gradsync/models/replay_options.hpp"
 
 namespace gradsync {
-
-struct ReplayOptions {
-  double compute_scale = 1.0;  ///< multiplies every time of the profile
-};
 
 /// A model that takes the time of a profile and computes nothing: `forward` advances the clock by
 /// the forward time, and backward advances it from one gradient to the next and fires their hooks

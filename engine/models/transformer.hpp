@@ -7,27 +7,9 @@
 #include "gradsync/models/layers.hpp"
 #include "gradsync/models/model.hpp"
 #include "gradsync/models/parameter_factory.hpp"
+#include "gradsync/models/transformer_options.hpp"
 
 namespace gradsync {
-
-/// What normalizes the activations of a block. Batch norm has buffers (running_mean, running_var,
-/// num_batches_tracked), which DDP broadcasts before each forward.
-enum class BlockNorm { kLayerNorm, kBatchNorm };
-
-/// Defaults are the handbook's: 27 tensors, 1,567,208 parameters, 6.0 MB.
-struct TransformerOptions {
-  std::int64_t vocab_size = 1000;
-  std::int64_t d_model = 256;
-  std::int64_t nhead = 4;
-  std::int64_t num_layers = 2;
-  std::int64_t dim_feedforward = 512;
-  /// False: x = norm(x + f(x)) (post-norm, the handbook's). True: x = x + f(norm(x)).
-  bool norm_first = false;
-  BlockNorm norm = BlockNorm::kLayerNorm;
-  /// Of parameters, buffers and activations: float32, float64, float16 or bfloat16. The 16-bit ones
-  /// are computed in float32 inside each operation and rounded once.
-  DType dtype = DType::kFloat32;
-};
 
 /// The handbook's SimpleModel: embedding, `num_layers` blocks of self-attention and a feed-forward
 /// network with ReLU, each with a residual connection and a layer norm, and a linear head. No

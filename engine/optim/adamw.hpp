@@ -1,20 +1,10 @@
 #pragma once
 
 #include "gradsync/optim/optimizer.hpp"
+#include "gradsync/optim/optimizer_options.hpp"
 #include "gradsync/tensor/device.hpp"
 
 namespace gradsync {
-
-/// Defaults are PyTorch's.
-struct AdamWOptions {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 1e-2;
-  bool amsgrad = false;
-  bool maximize = false;
-};
 
 /// AdamW (Loshchilov & Hutter 2019) with the order of operations of torch/optim/adamw.py of 2.x,
 /// single tensor. State is made at the first step in which a parameter has a gradient.

@@ -19,6 +19,7 @@ struct LrSchedule {
   /// Rise from warmup_start_factor * lr to lr in the first `warmup_steps` steps.
   std::int64_t warmup_steps = 0;
   double warmup_start_factor = 1.0 / 3;
+  bool operator==(const LrSchedule&) const = default;
 };
 
 /// The learning rate of step `step` (0 is the first) for a base rate of `lr`. PyTorch computes each

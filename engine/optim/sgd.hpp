@@ -1,19 +1,10 @@
 #pragma once
 
 #include "gradsync/optim/optimizer.hpp"
+#include "gradsync/optim/optimizer_options.hpp"
 #include "gradsync/tensor/device.hpp"
 
 namespace gradsync {
-
-/// Defaults are PyTorch's (lr 1e-3 since 2.2).
-struct SgdOptions {
-  double lr = 1e-3;
-  double momentum = 0;
-  double dampening = 0;
-  double weight_decay = 0;
-  bool nesterov = false;
-  bool maximize = false;
-};
 
 /// Stochastic gradient descent with momentum: torch/optim/sgd.py, single tensor.
 class Sgd final : public Optimizer {

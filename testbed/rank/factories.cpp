@@ -53,77 +53,18 @@ std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario) {
   return inputs;
 }
 
-DdpOptions ddp_options(const DdpSpec& spec) {
-  DdpOptions options;
-  options.bucket_cap_mb = spec.bucket_cap_mb;
-  options.first_bucket_cap_mb = spec.first_bucket_cap_mb;
-  options.gradient_as_bucket_view = spec.gradient_as_bucket_view;
-  options.find_unused_parameters = spec.find_unused_parameters;
-  options.static_graph = spec.static_graph;
-  options.broadcast_buffers = spec.broadcast_buffers;
-  options.params_and_buffers_to_ignore = spec.params_and_buffers_to_ignore;
-  options.pytorch_version = parse_pytorch_version(spec.pytorch_version);
-  options.gradient_mean = spec.gradient_mean;
-  return options;
-}
-
-JoinOptions join_options(const JoinSpec& spec) {
-  return {.divide_by_initial_world_size = spec.divide_by_initial_world_size,
-          .enable = spec.enable,
-          .throw_on_early_termination = spec.throw_on_early_termination};
-}
-
-LrSchedule lr_schedule(const LrScheduleSpec& spec) {
-  LrSchedule schedule;
-  switch (spec.kind) {
-    case LrScheduleSpec::Kind::kConstant:
-      schedule.kind = LrSchedule::Kind::kConstant;
-      break;
-    case LrScheduleSpec::Kind::kStep:
-      schedule.kind = LrSchedule::Kind::kStep;
-      break;
-    case LrScheduleSpec::Kind::kCosine:
-      schedule.kind = LrSchedule::Kind::kCosine;
-      break;
-  }
-  schedule.step_size = spec.step_size;
-  schedule.gamma = spec.gamma;
-  schedule.total_steps = spec.total_steps;
-  schedule.min_lr = spec.min_lr;
-  schedule.warmup_steps = spec.warmup_steps;
-  schedule.warmup_start_factor = spec.warmup_start_factor;
-  return schedule;
-}
-
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec) {
   if (!spec.comm_hook) return;
-  PowerSgdOptions options;
-  options.matrix_approximation_rank = spec.power_sgd.matrix_approximation_rank;
-  options.start_powerSGD_iter = spec.power_sgd.start_powerSGD_iter;
-  options.use_error_feedback = spec.power_sgd.use_error_feedback;
-  options.warm_start = spec.power_sgd.warm_start;
-  ddp.register_comm_hook(make_comm_hook(*spec.comm_hook, options), *spec.comm_hook);
+  ddp.register_comm_hook(make_comm_hook(*spec.comm_hook, spec.power_sgd), *spec.comm_hook);
 }
 
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device) {
   if (scenario.model.kind == ModelSpec::Kind::kReplay) {
-    ReplayOptions options;
-    options.compute_scale = scenario.model.replay.compute_scale;
-    return std::make_unique<ReplayModel>(inputs.profile, rank, world_size, options, device);
+    return std::make_unique<ReplayModel>(inputs.profile, rank, world_size, scenario.model.replay,
+                                         device);
   }
-  const TransformerSpec& spec = scenario.model.transformer;
-  TransformerOptions options;
-  options.vocab_size = spec.vocab_size;
-  options.d_model = spec.d_model;
-  options.nhead = spec.nhead;
-  options.num_layers = spec.num_layers;
-  options.dim_feedforward = spec.dim_feedforward;
-  options.norm_first = spec.norm_first;
-  options.dtype = spec.dtype;
-  options.norm = spec.norm == TransformerSpec::Norm::kBatchNorm ? BlockNorm::kBatchNorm
-                                                                : BlockNorm::kLayerNorm;
-  return std::make_unique<TransformerModel>(options, scenario.seed, device);
+  return std::make_unique<TransformerModel>(scenario.model.transformer, scenario.seed, device);
 }
 
 namespace {
@@ -163,26 +104,11 @@ std::vector<ParameterGroup> parameter_groups(const OptimizerSpec& spec, const Op
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           const std::vector<ParameterPtr>& parameters) {
-  if (spec.kind == OptimizerSpec::Kind::kSgd) {
-    SgdOptions options;
-    options.lr = spec.lr;
-    options.momentum = spec.momentum;
-    options.dampening = spec.dampening;
-    options.weight_decay = spec.weight_decay;
-    options.nesterov = spec.nesterov;
-    options.maximize = spec.maximize;
-    return std::make_unique<Sgd>(parameter_groups<Sgd::ParameterGroup>(spec, options, parameters));
+  if (const auto* sgd = std::get_if<SgdOptions>(&spec.options)) {
+    return std::make_unique<Sgd>(parameter_groups<Sgd::ParameterGroup>(spec, *sgd, parameters));
   }
-  AdamWOptions options;
-  options.lr = spec.lr;
-  options.beta1 = spec.beta1;
-  options.beta2 = spec.beta2;
-  options.eps = spec.eps;
-  options.weight_decay = spec.weight_decay;
-  options.amsgrad = spec.amsgrad;
-  options.maximize = spec.maximize;
-  return std::make_unique<AdamW>(
-      parameter_groups<AdamW::ParameterGroup>(spec, options, parameters));
+  const auto& adamw = std::get<AdamWOptions>(spec.options);
+  return std::make_unique<AdamW>(parameter_groups<AdamW::ParameterGroup>(spec, adamw, parameters));
 }
 
 }  // namespace gradsync

@@ -5,12 +5,9 @@
 #include "gradsync/core/clock.hpp"
 #include "gradsync/data/data_loader.hpp"
 #include "gradsync/data/dataset.hpp"
-#include "gradsync/ddp/ddp_options.hpp"
 #include "gradsync/ddp/distributed_data_parallel.hpp"
-#include "gradsync/ddp/join.hpp"
 #include "gradsync/models/model.hpp"
 #include "gradsync/models/profile.hpp"
-#include "gradsync/optim/lr_schedule.hpp"
 #include "gradsync/optim/optimizer.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
@@ -28,11 +25,8 @@ struct RunInputs {
 /// Throws ConfigError for a file that is missing or wrong.
 std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario);
 
-DdpOptions ddp_options(const DdpSpec& spec);
-JoinOptions join_options(const JoinSpec& spec);
 /// The hook that the scenario names, if any.
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec);
-LrSchedule lr_schedule(const LrScheduleSpec& spec);
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device);
 /// Throws ConfigError for a parameter group that means no parameter, Error(kMisuse) for a parameter

@@ -54,7 +54,7 @@ class RankTraining {
         sampler_(faults_.sampler(scenario.sampler)),
         loader_(*inputs_->dataset,
                 DistributedSampler(inputs_->dataset->size(), group_.size(),
-                                   faults_.sampler_rank(group_.rank()), sampler_options(sampler_)),
+                                   faults_.sampler_rank(group_.rank()), sampler_),
                 scenario.train.batch_size, device_),
         model_(make_model(scenario, *inputs_, group_.rank(), group_.size(), device_)),
         graph_(host_.clock()),
@@ -62,10 +62,10 @@ class RankTraining {
         clipper_(faults_, group_, device_, model_->parameters(), clip_options()),
         ddp_model_(model_for_ddp()),
         tensors_(describe_tensors(keeper, *model_, ddp_model_)),
-        ddp_(ddp_model_, group_, ddp_options(scenario.ddp), CallSite::none()),
+        ddp_(ddp_model_, group_, scenario.ddp, CallSite::none()),
         fault_observer_({faults_, events_, *model_, ddp_model_, graph_, ddp_, scaler_, clipper_}),
         optimizer_(make_optimizer(scenario.optimizer, model_->parameters())),
-        learning_rates_(faults_, *optimizer_, lr_schedule(scenario.optimizer.lr_schedule)),
+        learning_rates_(faults_, *optimizer_, scenario.optimizer.lr_schedule),
         policy_(faults_),
         recorder_({scenario, keeper, host_.clock(), *model_, ddp_, *optimizer_, scaler_, tensors_}),
         hash_check_(scenario.train, group_, device_, host_.clock(), recorder_, keeper),
@@ -90,7 +90,7 @@ class RankTraining {
     options.accumulate_steps = train.accumulate_steps;
     options.no_sync = train.no_sync;
     options.set_epoch = sampler_.set_epoch;
-    options.join = join_options(scenario_.ddp.join);
+    options.join = scenario_.ddp.join;
     TrainingLoop(parts, options).run();
   }
 
@@ -149,7 +149,7 @@ class RankTraining {
 
   OptimizerTime::Cost optimizer_cost() const {
     const auto elements = static_cast<double>(keeper_.report().parameter_count);
-    const bool adamw = scenario_.optimizer.kind == OptimizerSpec::Kind::kAdamW;
+    const bool adamw = std::holds_alternative<AdamWOptions>(scenario_.optimizer.options);
     OptimizerTime::Cost cost;
     cost.replayed = scenario_.model.kind == ModelSpec::Kind::kReplay;
     cost.replayed_time = model_->replayed_optimizer_time();

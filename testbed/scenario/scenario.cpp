@@ -15,28 +15,28 @@ namespace {
 using scenario_table::Json;
 using scenario_table::Section;
 
-Json write_section(const Section& section, const Scenario& scenario) {
-  Json object = Json::object();
-  const std::string kind = scenario_table::kind_of(section, scenario);
-  if (!kind.empty()) object["kind"] = kind;
+Json write_section(const Section& section, const scenario_table::Object& object) {
+  Json json = Json::object();
+  const std::string kind = scenario_table::kind_of(section, object);
+  if (!kind.empty()) json["kind"] = kind;
   for (const scenario_table::Field& field : section.fields) {
     if (!scenario_table::applies(field, kind)) continue;
-    Json value = field.write(scenario);
+    Json value = field.write(object);
     // null is written where it turns something off that is on by default, and left out elsewhere.
     if (value.is_null() && scenario_table::default_of(section, field, kind).is_null()) continue;
-    object[field.name] = std::move(value);
+    json[field.name] = std::move(value);
   }
   for (const Section& child : section.sections) {
-    if (child.is_list()) {
+    if (child.list) {
       Json list = Json::array();
-      for (const Scenario& item : child.items(scenario)) list.push_back(write_section(child, item));
-      object[child.name] = std::move(list);
+      for (const auto& item : child.list->items(object)) list.push_back(write_section(child, item));
+      json[child.name] = std::move(list);
       continue;
     }
-    Json inner = write_section(child, scenario);
-    if (!inner.empty()) object[child.name] = std::move(inner);
+    Json inner = write_section(child, object);
+    if (!inner.empty()) json[child.name] = std::move(inner);
   }
-  return object;
+  return json;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name,
 }
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {
-  return write_section(scenario_table::root(), scenario);
+  return write_section(scenario_table::root(), &scenario);
 }
 
 }  // namespace gradsync

@@ -3,13 +3,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "gradsync/core/units.hpp"
-#include "gradsync/ddp/gradient_mean.hpp"
-#include "gradsync/tensor/dtype.hpp"
+#include "gradsync/data/sampler_options.hpp"
+#include "gradsync/ddp/ddp_options.hpp"
+#include "gradsync/ddp/join_options.hpp"
+#include "gradsync/ddp/power_sgd_options.hpp"
+#include "gradsync/models/replay_options.hpp"
+#include "gradsync/models/transformer_options.hpp"
+#include "gradsync/optim/lr_schedule.hpp"
+#include "gradsync/optim/optimizer_options.hpp"
 #include "gradsync/testbed/scenario/fault_spec.hpp"
 #include "gradsync/testbed/scenario/imperfection_spec.hpp"
 
@@ -18,26 +25,13 @@ namespace gradsync {
 /// The scenario: everything that a run depends on, with every default filled in. Names and defaults
 /// are those of the JSON file (docs/scenarios.md) and, where PyTorch has the option, PyTorch's.
 ///
-/// A default stands here and nowhere else: the reader, the schema and the reference take it from a
-/// default-constructed Scenario. The paths inside are absolute: what the file says is relative to
-/// its own folder.
+/// Where the engine has options for something, they are the scenario's, and so are their defaults;
+/// the other defaults stand here and nowhere else. The reader, the schema and the reference take
+/// them from a default-constructed Scenario. The paths inside are absolute: what the file says is
+/// relative to its own folder.
 
-struct TransformerSpec {
-  enum class Norm { kLayerNorm, kBatchNorm };
-  std::int64_t vocab_size = 1000;
-  std::int64_t d_model = 256;
-  std::int64_t nhead = 4;
-  std::int64_t num_layers = 2;
-  std::int64_t dim_feedforward = 512;
-  bool norm_first = false;
-  Norm norm = Norm::kLayerNorm;
-  DType dtype = DType::kFloat32;
-  bool operator==(const TransformerSpec&) const = default;
-};
-
-struct ReplaySpec {
-  std::string profile;         ///< path of the profile
-  double compute_scale = 1.0;  ///< multiplies every time of the profile
+struct ReplaySpec : ReplayOptions {
+  std::string profile;  ///< path of the profile
   /// True: gradients have bytes, also in the simulator (where they are meta tensors by default).
   bool payload = false;
   bool operator==(const ReplaySpec&) const = default;
@@ -46,7 +40,7 @@ struct ReplaySpec {
 struct ModelSpec {
   enum class Kind { kTransformer, kReplay };
   Kind kind = Kind::kTransformer;
-  TransformerSpec transformer;
+  TransformerOptions transformer;
   ReplaySpec replay;
   bool operator==(const ModelSpec&) const = default;
 };
@@ -62,27 +56,10 @@ struct DataSpec {
   bool operator==(const DataSpec&) const = default;
 };
 
-struct SamplerSpec {
-  bool shuffle = true;
-  std::uint64_t seed = 42;
-  bool drop_last = false;
-  bool pad = true;        ///< false: the tail is dealt out unevenly, as hand-written samplers do
-  bool set_epoch = true;  ///< false: the same order in every epoch
-  std::vector<std::int64_t> shard_sizes;  ///< samples of each rank; empty: dealt by the rule
+struct SamplerSpec : SamplerOptions {
+  SamplerSpec() { seed = 42; }  // PyTorch's default is 0
+  bool set_epoch = true;        ///< false: the same order in every epoch
   bool operator==(const SamplerSpec&) const = default;
-};
-
-/// How the learning rate changes from step to step; see engine/optim/lr_schedule.hpp.
-struct LrScheduleSpec {
-  enum class Kind { kConstant, kStep, kCosine };
-  Kind kind = Kind::kConstant;
-  std::int64_t step_size = 1;
-  double gamma = 0.1;
-  std::int64_t total_steps = 1;
-  double min_lr = 0;
-  std::int64_t warmup_steps = 0;
-  double warmup_start_factor = 1.0 / 3;
-  bool operator==(const LrScheduleSpec&) const = default;
 };
 
 /// Parameters with settings of their own, as an entry of torch.optim's param_groups.
@@ -94,19 +71,8 @@ struct ParamGroupSpec {
 };
 
 struct OptimizerSpec {
-  enum class Kind { kAdamW, kSgd };
-  Kind kind = Kind::kAdamW;
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 1e-2;
-  bool amsgrad = false;
-  bool maximize = false;
-  double momentum = 0;
-  double dampening = 0;
-  bool nesterov = false;
-  LrScheduleSpec lr_schedule;
+  std::variant<AdamWOptions, SgdOptions> options;
+  LrSchedule lr_schedule;
   std::vector<ParamGroupSpec> param_groups;  ///< all other parameters are a group of their own
   bool operator==(const OptimizerSpec&) const = default;
 };
@@ -125,36 +91,10 @@ struct TrainSpec {
   bool operator==(const TrainSpec&) const = default;
 };
 
-/// Training with uneven inputs (`model.join()`).
-struct JoinSpec {
-  bool enable = false;
-  bool divide_by_initial_world_size = true;
-  bool throw_on_early_termination = false;
-  bool operator==(const JoinSpec&) const = default;
-};
-
-/// PowerSGDState's options, for the hooks "power_sgd" and "batched_power_sgd".
-struct PowerSgdSpec {
-  std::int64_t matrix_approximation_rank = 1;
-  std::int64_t start_powerSGD_iter = 1000;
-  bool use_error_feedback = true;
-  bool warm_start = true;
-  bool operator==(const PowerSgdSpec&) const = default;
-};
-
-struct DdpSpec {
-  std::optional<double> bucket_cap_mb;  ///< MiB; unset: PyTorch's None (25 MiB, first bucket 1 MiB)
-  std::optional<double> first_bucket_cap_mb;  ///< MiB; unset: what bucket_cap_mb says
-  bool gradient_as_bucket_view = false;
-  bool find_unused_parameters = false;
-  bool static_graph = false;
-  bool broadcast_buffers = true;
-  std::vector<std::string> params_and_buffers_to_ignore;
-  std::string pytorch_version = "2.7";  ///< whose rules, where versions differ
-  GradientMean gradient_mean = GradientMean::kPredivide;
+struct DdpSpec : DdpOptions {
   std::optional<std::string> comm_hook;
-  PowerSgdSpec power_sgd;
-  JoinSpec join;
+  PowerSgdOptions power_sgd;             ///< of the hooks "power_sgd" and "batched_power_sgd"
+  JoinOptions join = {.enable = false};  ///< whether epochs run inside a join, and how
   bool operator==(const DdpSpec&) const = default;
 };
 

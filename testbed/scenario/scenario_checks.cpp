@@ -34,7 +34,7 @@ class Checks {
 
   void check_model() const {
     if (s_.model.kind != ModelSpec::Kind::kTransformer) return;
-    const TransformerSpec& t = s_.model.transformer;
+    const TransformerOptions& t = s_.model.transformer;
     if (t.d_model % t.nhead != 0) {
       fail("/model/nhead", t.nhead, "a divisor of d_model" + because("/model/d_model", t.d_model));
     }
@@ -64,7 +64,7 @@ class Checks {
            "ranks that ran out take part in no comparison" + because("/ddp/join/enable", true));
     }
     check_gradient_mean();
-    const PowerSgdSpec& power_sgd = ddp.power_sgd;
+    const PowerSgdOptions& power_sgd = ddp.power_sgd;
     const bool uses_power_sgd =
         ddp.comm_hook == "power_sgd" || ddp.comm_hook == "batched_power_sgd";
     if (uses_power_sgd && power_sgd.start_powerSGD_iter < 2 &&
@@ -131,11 +131,11 @@ class Checks {
   }
 
   void check_optimizer() const {
-    const OptimizerSpec& o = s_.optimizer;
-    if (!o.nesterov) return;
+    const SgdOptions* sgd = std::get_if<SgdOptions>(&s_.optimizer.options);
+    if (sgd == nullptr || !sgd->nesterov) return;
     const std::string hint = "Nesterov momentum needs it" + because("/optimizer/nesterov", true);
-    if (!(o.momentum > 0)) fail("/optimizer/momentum", o.momentum, "a number > 0", hint);
-    if (o.dampening != 0) fail("/optimizer/dampening", o.dampening, "0", hint);
+    if (!(sgd->momentum > 0)) fail("/optimizer/momentum", sgd->momentum, "a number > 0", hint);
+    if (sgd->dampening != 0) fail("/optimizer/dampening", sgd->dampening, "0", hint);
   }
 
   void check_cluster() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -198,8 +199,9 @@ struct RowOptions {
   bool required = false;
 };
 
-/// A row whose value is not one member: `get` returns a T, `set` takes one.
-template <class T, class Get, class Set>
+/// A row whose value is not one member of its Owner: `get` takes one and returns a T, `set` takes
+/// both.
+template <class T, class Owner = Scenario, class Get, class Set>
 Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::string description,
                      RowOptions options = {}) {
   Field row;
@@ -212,27 +214,73 @@ Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::
   row.default_text = std::move(options.default_text);
   row.other_names = std::move(options.other_names);
   row.required = options.required;
-  row.read = [set, rule](const Json& value, const std::string& base_dir, Scenario& scenario) {
+  row.read = [set, rule](const Json& value, const std::string& base_dir, const Object& object) {
     T typed = Codec<T>::read(value, rule);
     if constexpr (std::is_same_v<T, std::string>) {
       if (rule.is_file) typed = resolve_file(typed, base_dir);
     }
-    set(scenario, std::move(typed));
+    set(object_as<Owner>(object), std::move(typed));
   };
-  row.write = [get](const Scenario& scenario) { return Codec<T>::write(get(scenario)); };
+  row.write = [get](const Object& object) {
+    return Codec<T>::write(get(const_object_as<Owner>(object)));
+  };
   return row;
 }
 
-/// A row for a member: `member` takes a scenario, const or not, and returns a reference into it
-/// (SCENARIO_MEMBER).
+/// A row for a member: `member` takes an Owner, const or not, and returns a reference into it
+/// (SCENARIO_MEMBER, or a pointer to a member).
+template <class Owner, class Member>
+Field field_of(std::string name, Member member, const Rule& rule, std::string description,
+               RowOptions options) {
+  using T = std::remove_cvref_t<std::invoke_result_t<Member, Owner&>>;
+  return computed_field<T, Owner>(
+      std::move(name), [member](const Owner& o) -> const T& { return std::invoke(member, o); },
+      [member](Owner& o, T value) { std::invoke(member, o) = std::move(value); }, rule,
+      std::move(description), std::move(options));
+}
+/// Of the scenario.
 template <class Member>
 Field field(std::string name, Member member, const Rule& rule, std::string description,
             RowOptions options = {}) {
-  using T = std::remove_cvref_t<decltype(member(std::declval<Scenario&>()))>;
-  return computed_field<T>(
-      std::move(name), [member](const Scenario& s) -> const T& { return member(s); },
-      [member](Scenario& s, T value) { member(s) = std::move(value); }, rule,
-      std::move(description), std::move(options));
+  return field_of<Scenario>(std::move(name), member, rule, std::move(description),
+                            std::move(options));
+}
+/// Of a list's item.
+template <class T, class Item>
+Field field(std::string name, T Item::*member, const Rule& rule, std::string description,
+            RowOptions options = {}) {
+  return field_of<Item>(std::move(name), member, rule, std::move(description), std::move(options));
+}
+
+/// A kind that is a value of a member: SCENARIO_MEMBER of an enumeration.
+template <class Member, class E>
+Kind enum_kind(std::string name, std::string description, Member member, E value) {
+  return {std::move(name), std::move(description),
+          [=](const Object& object) { member(object_as<Scenario>(object)) = value; },
+          [=](const Object& object) { return member(const_object_as<Scenario>(object)) == value; }};
+}
+
+/// The list of a section: SCENARIO_MEMBER of a vector, whose items the section's rows are bound to.
+template <class Member>
+List list_of(Member member) {
+  using Items = std::remove_cvref_t<std::invoke_result_t<Member, Scenario&>>;
+  using Item = typename Items::value_type;
+  return {.append = [=](const Object& scenario) -> Object {
+            return &member(object_as<Scenario>(scenario)).emplace_back();
+          },
+          .items =
+              [=](const Object& scenario) {
+                std::vector<Object> items;
+                for (const Item& item : member(const_object_as<Scenario>(scenario))) {
+                  items.emplace_back(&item);
+                }
+                return items;
+              },
+          .with_default =
+              [](const auto& use) {
+                Item item;
+                return use(&item);
+              }};
 }
 
 #define SCENARIO_MEMBER(path) \

@@ -25,48 +25,53 @@ class Reader {
       : document_(document), base_dir_(std::move(base_dir)) {}
 
   Scenario read() {
-    read_section(root(), document_.json(), "");
-    return scenario_;
+    Scenario scenario;
+    read_section(root(), document_.json(), "", &scenario);
+    return scenario;
   }
 
  private:
-  void read_section(const Section& section, const Json& object, const std::string& pointer) {
-    if (!object.is_object()) {
+  /// `json` into `object`, of whatever type the section's rows are bound to.
+  void read_section(const Section& section, const Json& json, const std::string& pointer,
+                    const Object& object) {
+    if (!json.is_object()) {
       document_.fail(pointer, fmt::format("an object with the keys of {}", quoted(section.name)));
     }
-    const std::string kind = select_kind(section, object, pointer);
-    for (const auto& [key, value] : object.items()) {
+    const std::string kind = select_kind(section, json, pointer, object);
+    for (const auto& [key, value] : json.items()) {
       if (is_comment(key) || (key == "kind" && !section.kinds.empty())) continue;
       if (key == "$schema" && pointer.empty()) continue;
-      read_key(section, kind, key, value, pointer + pointer_token(key));
+      read_key(section, kind, key, value, pointer + pointer_token(key), object);
     }
     for (const Field& field : section.fields) {
-      if (field.required && applies(field, kind) && !object.contains(field.name)) {
+      if (field.required && applies(field, kind) && !json.contains(field.name)) {
         document_.fail(pointer + pointer_token(field.name), field.type,
                        fmt::format("{} of kind {} needs it", quoted(section.name), quoted(kind)));
       }
     }
   }
 
-  void read_list(const Section& section, const Json& list, const std::string& pointer) {
+  void read_list(const Section& section, const Json& list, const std::string& pointer,
+                 const Object& scenario) {
     if (!list.is_array()) {
       document_.fail(pointer, fmt::format("a list of {}", section.name),
                      list.is_object() ? "put it in brackets" : "");
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
-      section.append_item(scenario_);
-      read_section(section, list[i], fmt::format("{}/{}", pointer, i));
+      read_section(section, list[i], fmt::format("{}/{}", pointer, i),
+                   section.list->append(scenario));
     }
   }
 
   /// The kind comes first, wherever it stands: it decides which other keys there are.
-  std::string select_kind(const Section& section, const Json& object, const std::string& pointer) {
+  std::string select_kind(const Section& section, const Json& json, const std::string& pointer,
+                          const Object& object) {
     if (section.kinds.empty()) return "";
-    const auto found = object.find("kind");
+    const auto found = json.find("kind");
     std::vector<std::string> names;
     for (const Kind& kind : section.kinds) {
-      if (found == object.end() || *found == kind.name) {
-        kind.select(scenario_);
+      if (found == json.end() || *found == kind.name) {
+        kind.select(object);
         return kind.name;
       }
       names.push_back(kind.name);
@@ -79,14 +84,16 @@ class Reader {
   }
 
   void read_key(const Section& section, const std::string& kind, const std::string& key,
-                const Json& value, const std::string& pointer) {
+                const Json& value, const std::string& pointer, const Object& object) {
     for (const Section& child : section.sections) {
       if (child.name != key) continue;
-      return child.is_list() ? read_list(child, value, pointer)
-                             : read_section(child, value, pointer);
+      return child.list ? read_list(child, value, pointer, object)
+                        : read_section(child, value, pointer, object);
     }
     for (const Field& field : section.fields) {
-      if (field.name == key && applies(field, kind)) return read_field(field, value, pointer);
+      if (field.name == key && applies(field, kind)) {
+        return read_field(field, value, pointer, object);
+      }
     }
     document_.fail(pointer,
                    section.name.empty() ? "a key of the scenario"
@@ -94,23 +101,25 @@ class Reader {
                    unknown_key_hint(section, kind, key, pointer));
   }
 
-  void read_field(const Field& field, const Json& value, const std::string& pointer) {
+  void read_field(const Field& field, const Json& value, const std::string& pointer,
+                  const Object& object) {
     try {
-      field.read(value, base_dir_, scenario_);
+      field.read(value, base_dir_, object);
     } catch (const Mistake& mistake) {
-      const std::string hint = mistake.hint.empty() ? quotes_hint(field, value) : mistake.hint;
+      const std::string hint =
+          mistake.hint.empty() ? quotes_hint(field, value, object) : mistake.hint;
       document_.fail(pointer + mistake.pointer, mistake.expected, hint);
     }
   }
 
-  /// "32" where 32 is meant, and "true" for true.
-  std::string quotes_hint(const Field& field, const Json& value) const {
+  /// "32" where 32 is meant, and "true" for true. It may write into the object: nobody reads that
+  /// once there is a mistake.
+  std::string quotes_hint(const Field& field, const Json& value, const Object& object) const {
     if (!value.is_string()) return "";
     const Json inner = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
     if (inner.is_discarded()) return "";
     try {
-      Scenario scratch;
-      field.read(inner, base_dir_, scratch);
+      field.read(inner, base_dir_, object);
     } catch (const Mistake&) {
       return "";
     }
@@ -156,7 +165,7 @@ class Reader {
         found.push_back(pointer + "/" + field.name);
     }
     for (const Section& child : section.sections) {
-      if (child.is_list()) continue;  // the keys of its items have no place of their own
+      if (child.list) continue;  // the keys of its items have no place of their own
       if (child.name == key) found.push_back(pointer + "/" + child.name);
       find_elsewhere(child, pointer + "/" + child.name, key, found);
     }
@@ -164,7 +173,6 @@ class Reader {
 
   const ScenarioDocument& document_;
   std::string base_dir_;
-  Scenario scenario_;
 };
 
 }  // namespace

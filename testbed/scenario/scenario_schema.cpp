@@ -42,9 +42,8 @@ Json shape_schema(const Section& section, const std::string& kind) {
   for (const Section& child : section.sections) {
     Json inner = section_schema(child);
     properties[child.name] =
-        child.is_list()
-            ? Json{{"description", child.description}, {"type", "array"}, {"items", inner}}
-            : std::move(inner);
+        child.list ? Json{{"description", child.description}, {"type", "array"}, {"items", inner}}
+                   : std::move(inner);
   }
 
   Json schema{{"properties", std::move(properties)},

@@ -58,20 +58,24 @@ bool applies(const Field& field, const std::string& kind) {
          std::find(field.kinds.begin(), field.kinds.end(), kind) != field.kinds.end();
 }
 
-std::string kind_of(const Section& section, const Scenario& scenario) {
+std::string kind_of(const Section& section, const Object& object) {
   for (const Kind& kind : section.kinds) {
-    if (kind.selected(scenario)) return kind.name;
+    if (kind.selected(object)) return kind.name;
   }
   return "";
 }
 
 Json default_of(const Section& section, const Field& field, const std::string& kind) {
   if (field.required) return nullptr;
+  const auto write = [&](const Object& object) {
+    for (const Kind& candidate : section.kinds) {
+      if (candidate.name == kind) candidate.select(object);
+    }
+    return field.write(object);
+  };
+  if (section.list) return section.list->with_default(write);
   Scenario scenario;
-  for (const Kind& candidate : section.kinds) {
-    if (candidate.name == kind) candidate.select(scenario);
-  }
-  return field.write(scenario);
+  return write(&scenario);
 }
 
 }  // namespace gradsync::scenario_table

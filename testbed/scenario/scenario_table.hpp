@@ -1,6 +1,8 @@
 #pragma once
 
+#include <any>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,21 @@
 namespace gradsync::scenario_table {
 
 using Json = nlohmann::ordered_json;
+
+/// What the rows of a section read into and write from: a pointer to the scenario, or to the item
+/// of a list that has sections of its own, whose type its rows know. T* to read into, T* or const
+/// T* to write from.
+using Object = std::any;
+
+template <class T>
+T& object_as(const Object& object) {
+  return *std::any_cast<T*>(object);
+}
+template <class T>
+const T& const_object_as(const Object& object) {
+  if (T* const* pointer = std::any_cast<T*>(&object)) return **pointer;
+  return *std::any_cast<const T*>(object);
+}
 
 /// Thrown by a field's reader: what is wrong with its value.
 struct Mistake {
@@ -34,18 +51,26 @@ struct Field {
   std::vector<std::string> other_names;  ///< what people write for it, for "did you mean"
   bool required = false;
 
-  /// Reads the value into the scenario; throws Mistake. Paths are relative to `base_dir`.
-  std::function<void(const Json& value, const std::string& base_dir, Scenario& scenario)> read;
-  /// The value in the scenario; null where an optional one is unset.
-  std::function<Json(const Scenario& scenario)> write;
+  /// Reads the value into the object; throws Mistake. Paths are relative to `base_dir`.
+  std::function<void(const Json& value, const std::string& base_dir, const Object& object)> read;
+  /// The value in the object; null where an optional one is unset.
+  std::function<Json(const Object& object)> write;
 };
 
 /// One of several shapes of a section, chosen by its key "kind".
 struct Kind {
   std::string name;
   std::string description;
-  std::function<void(Scenario&)> select;  ///< sets the kind and the defaults that go with it
-  std::function<bool(const Scenario&)> selected;  ///< whether the scenario has this kind
+  std::function<void(const Object&)> select;    ///< sets the kind, and the defaults that go with it
+  std::function<bool(const Object&)> selected;  ///< whether the object is of this kind
+};
+
+/// The items of a key that holds a list of objects.
+struct List {
+  std::function<Object(const Object& scenario)> append;              ///< a new item, to read into
+  std::function<std::vector<Object>(const Object& scenario)> items;  ///< in order
+  /// Returns what `use` returns for an item that is default-constructed.
+  std::function<Json(const std::function<Json(const Object& item)>& use)> with_default;
 };
 
 /// An object of the file.
@@ -56,12 +81,9 @@ struct Section {
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
   bool accepts_file = false;  ///< the path of a JSON file that holds the object may stand for it
-  /// Set where the key holds a list of such objects: adds one to the scenario, of which the other
-  /// functions of the section then see the last.
-  std::function<void(Scenario&)> append_item = {};
-  /// Scenarios with one item each, in order.
-  std::function<std::vector<Scenario>(const Scenario&)> items = {};
-  bool is_list() const { return append_item != nullptr; }
+  /// Set where the key holds a list of such objects. The section's functions see an item then, else
+  /// the scenario.
+  std::optional<List> list = {};
 };
 
 /// The whole file.
@@ -86,8 +108,8 @@ Section imperfections_section();
 
 /// Whether a section of this kind has the field.
 bool applies(const Field& field, const std::string& kind);
-/// The kind that the scenario has in a section; "" where the section has one shape.
-std::string kind_of(const Section& section, const Scenario& scenario);
+/// The kind of the object in a section; "" where the section has one shape.
+std::string kind_of(const Section& section, const Object& object);
 /// What the field is where the file says nothing; null: unset or required.
 Json default_of(const Section& section, const Field& field, const std::string& kind);
 

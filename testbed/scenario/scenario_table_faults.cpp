@@ -35,31 +35,16 @@ struct EnumNames<ReduceOp> {
 
 namespace {
 
-/// The table's functions see one fault at a time: the last of the scenario that they are given (see
-/// Section::items).
-const FaultSpec& current(const Scenario& scenario) {
-  static const FaultSpec kNone;
-  return scenario.faults.empty() ? kNone : scenario.faults.back();
-}
-FaultSpec& current(Scenario& scenario) {
-  if (scenario.faults.empty()) scenario.faults.emplace_back();
-  return scenario.faults.back();
-}
-
-#define FAULT_MEMBER(member)  \
-  [](auto& s) -> auto& {      \
-    return current(s).member; \
-  }
-
 /// A condition lasts to the end of the run where nothing else is said, an event one step.
 Kind fault_kind(FaultKind value, bool lasts, FaultPoint at, std::string description) {
   return {to_string(value), std::move(description),
-          [=](Scenario& s) {
-            current(s).kind = value;
-            current(s).at = at;
-            current(s).steps = lasts ? 0 : 1;
+          [=](const Object& object) {
+            FaultSpec& fault = object_as<FaultSpec>(object);
+            fault.kind = value;
+            fault.at = at;
+            fault.steps = lasts ? 0 : 1;
           },
-          [=](const Scenario& s) { return current(s).kind == value; }};
+          [=](const Object& object) { return const_object_as<FaultSpec>(object).kind == value; }};
 }
 
 std::vector<std::string> names(std::initializer_list<FaultKind> kinds) {
@@ -161,74 +146,73 @@ std::vector<Kind> fault_kinds() {
 std::vector<Field> loop_fields() {
   using K = FaultKind;
   return {
-      field("ranks", FAULT_MEMBER(ranks), at_least(0),
+      field("ranks", &FaultSpec::ranks, at_least(0),
             "The ranks on which it happens; `[]`: all. For a `group`: the ranks that call "
             "`new_group`."),
-      field("step", FAULT_MEMBER(step), at_least(0),
+      field("step", &FaultSpec::step, at_least(0),
             "The (first) optimizer step in which it happens, from 0.",
             {.kinds = names({K::kSkip, K::kLeaveLoop, K::kThrow, K::kExit, K::kKill, K::kDelay,
                              K::kStall, K::kCollective, K::kEvaluate, K::kUnused, K::kReadyTwice,
                              K::kNan, K::kLossScale, K::kClip, K::kNormReducedAgain,
                              K::kClipBeforeUnscale, K::kClipInsideAccumulation, K::kLearningRate,
                              K::kNoSync})}),
-      field("steps", FAULT_MEMBER(steps), at_least(0), "Number of steps; 0: until the end.",
+      field("steps", &FaultSpec::steps, at_least(0), "Number of steps; 0: until the end.",
             {.kinds = names({K::kSkip, K::kDelay, K::kCollective, K::kEvaluate, K::kUnused, K::kNan,
                              K::kLossScale, K::kClip, K::kNormReducedAgain, K::kClipBeforeUnscale,
                              K::kClipInsideAccumulation, K::kLearningRate, K::kNoSync})}),
-      field("micro_step", FAULT_MEMBER(micro_step), at_least(0),
+      field("micro_step", &FaultSpec::micro_step, at_least(0),
             "The batch, in a step that has several (`train.accumulate_steps`); null: every batch.",
             {.kinds = names({K::kNoSync, K::kReadyTwice})}),
-      field("at", FAULT_MEMBER(at), any(),
+      field("at", &FaultSpec::at, any(),
             "Where in the step it happens. Faults at the same point happen in the order in which "
             "they are listed. `clean_up` (only for `stall` and `delay`): after the rank has "
             "failed, and before its process ends.",
             {.kinds = names(
                  {K::kSkip, K::kThrow, K::kExit, K::kKill, K::kDelay, K::kStall, K::kCollective})}),
-      field("duration", FAULT_MEMBER(duration), at_least(0),
+      field("duration", &FaultSpec::duration, at_least(0),
             "Duration. For a `link`: the time since the start of the run at which it begins.",
             {.kinds = names({K::kDelay, K::kRendezvous, K::kLink})}),
-      field("wrong_address", FAULT_MEMBER(wrong_address), any(),
+      field("wrong_address", &FaultSpec::wrong_address, any(),
             "The rank publishes the address to which it is bound, 0.0.0.0, at which the others "
             "cannot reach it.",
             {.kinds = names({K::kRendezvous})}),
-      field("message", FAULT_MEMBER(message), any(),
-            "Text of the error, or of the line in the log.",
+      field("message", &FaultSpec::message, any(), "Text of the error, or of the line in the log.",
             {.kinds = names({K::kThrow, K::kSkip, K::kLeaveLoop})}),
-      field("caught", FAULT_MEMBER(caught), any(),
+      field("caught", &FaultSpec::caught, any(),
             "The loop catches the exception and goes on with the next batch.",
             {.kinds = names({K::kThrow})}),
-      field("handler", FAULT_MEMBER(handler), any(),
+      field("handler", &FaultSpec::handler, any(),
             "A handler of the program runs first: faults that are listed after this one with the "
             "same `at` happen before the exception ends the rank.",
             {.kinds = names({K::kThrow})}),
-      field("code", FAULT_MEMBER(code), between(0, 255), "Exit status of the process.",
+      field("code", &FaultSpec::code, between(0, 255), "Exit status of the process.",
             {.kinds = names({K::kExit})}),
-      field("signal", FAULT_MEMBER(signal),
+      field("signal", &FaultSpec::signal,
             one_of({"SIGKILL", "SIGSEGV", "SIGABRT", "SIGTERM", "SIGSTOP"}), "The signal.",
             {.kinds = names({K::kKill})}),
-      field("to_step", FAULT_MEMBER(to_step), at_least(0),
+      field("to_step", &FaultSpec::to_step, at_least(0),
             "The optimizer step at which the rank starts.", {.kinds = names({K::kResume})}),
-      field("factor", FAULT_MEMBER(factor), at_least(0),
+      field("factor", &FaultSpec::factor, at_least(0),
             "Factor by which the time, or the bandwidth, is multiplied.",
             {.kinds = names({K::kSlow, K::kLink})}),
-      field("node", FAULT_MEMBER(node), at_least(0),
+      field("node", &FaultSpec::node, at_least(0),
             "Number of the node whose adapters are meant, if no `link` is named.",
             {.kinds = names({K::kLink})}),
-      field("link", FAULT_MEMBER(link), any(),
+      field("link", &FaultSpec::link, any(),
             "Name of a link as results print it: `nic-1-0` for both directions, `nic-1-0_UP` for "
             "one.",
             {.kinds = names({K::kLink})}),
-      field("lasts", FAULT_MEMBER(lasts), at_least(0), "Duration; 0: until the end of the run.",
+      field("lasts", &FaultSpec::lasts, at_least(0), "Duration; 0: until the end of the run.",
             {.kinds = names({K::kLink})}),
-      field("loss_percent", FAULT_MEMBER(loss_percent), between(0, 99),
+      field("loss_percent", &FaultSpec::loss_percent, between(0, 99),
             "Percentage of the packets that are lost. A TCP connection over the link then carries "
             "at most MSS / RTT * sqrt(1.5 / p), Mathis's limit, with an MSS of 1460 bytes.",
             {.kinds = names({K::kLink})}),
-      field("device", FAULT_MEMBER(device), at_least(0), "Number of the device.",
+      field("device", &FaultSpec::device, at_least(0), "Number of the device.",
             {.kinds = names({K::kDevice})}),
-      field("slots", FAULT_MEMBER(slots), at_least(1),
+      field("slots", &FaultSpec::slots, at_least(1),
             "Number of collectives whose kernels run at a time.", {.kinds = names({K::kSlots})}),
-      field("newest_first", FAULT_MEMBER(newest_first), any(),
+      field("newest_first", &FaultSpec::newest_first, any(),
             "Of the collectives that wait for a slot, the device starts the newest first.",
             {.kinds = names({K::kSlots})}),
   };
@@ -237,28 +221,27 @@ std::vector<Field> loop_fields() {
 std::vector<Field> communication_fields() {
   using K = FaultKind;
   return {
-      field("op", FAULT_MEMBER(op), any(), "The operation.", {.kinds = names({K::kCollective})}),
-      field("elements", FAULT_MEMBER(elements), at_least(1),
+      field("op", &FaultSpec::op, any(), "The operation.", {.kinds = names({K::kCollective})}),
+      field("elements", &FaultSpec::elements, at_least(1),
             "Elements of the tensor (an `allgather`'s input).", {.kinds = names({K::kCollective})}),
-      field("dtype", FAULT_MEMBER(dtype),
+      field("dtype", &FaultSpec::dtype,
             one_of({"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"}),
             "Their type.", {.kinds = names({K::kCollective})}),
-      field("root", FAULT_MEMBER(root), at_least(0),
-            "Root of a `broadcast`: its rank in the group.", {.kinds = names({K::kCollective})}),
-      field("reduce_op", FAULT_MEMBER(reduce_op), any(), "Operation of an `allreduce`.",
+      field("root", &FaultSpec::root, at_least(0), "Root of a `broadcast`: its rank in the group.",
             {.kinds = names({K::kCollective})}),
-      field("group", FAULT_MEMBER(group), any(),
+      field("reduce_op", &FaultSpec::reduce_op, any(), "Operation of an `allreduce`.",
+            {.kinds = names({K::kCollective})}),
+      field("group", &FaultSpec::group, any(),
             "Name of the `group` on which it runs; empty: the group of all ranks.",
             {.kinds = names({K::kCollective})}),
-      field("name", FAULT_MEMBER(name), any(),
+      field("name", &FaultSpec::name, any(),
             "Purpose of a collective, name of a group, or, for `rename`, the prefix of the names.",
             {.kinds = names({K::kCollective, K::kGroup, K::kRename})}),
-      field("site", FAULT_MEMBER(site), any(), "Call site in the program, such as `train.py:120`.",
+      field("site", &FaultSpec::site, any(), "Call site in the program, such as `train.py:120`.",
             {.kinds = names({K::kCollective})}),
-      field("members", FAULT_MEMBER(members), at_least(0), "Ranks of the group.",
+      field("members", &FaultSpec::members, at_least(0), "Ranks of the group.",
             {.kinds = names({K::kGroup})}),
-      field("wait", FAULT_MEMBER(wait), any(),
-            "Wait for the result at once; false: after the step.",
+      field("wait", &FaultSpec::wait, any(), "Wait for the result at once; false: after the step.",
             {.kinds = names({K::kCollective})}),
   };
 }
@@ -266,27 +249,27 @@ std::vector<Field> communication_fields() {
 std::vector<Field> training_fields() {
   using K = FaultKind;
   return {
-      field("parameters", FAULT_MEMBER(parameters), any(),
+      field("parameters", &FaultSpec::parameters, any(),
             "Names of parameters, or prefixes that end with `*`.",
             {.kinds =
                  names({K::kUnused, K::kOrder, K::kShape, K::kReplace, K::kAdd, K::kReadyTwice})}),
-      field("shape", FAULT_MEMBER(shape), at_least(0),
+      field("shape", &FaultSpec::shape, at_least(0),
             "The wrong shape, or the shape of each additional parameter.",
             {.kinds = names({K::kShape, K::kAdd})}),
-      field("through_ddp", FAULT_MEMBER(through_ddp), any(),
+      field("through_ddp", &FaultSpec::through_ddp, any(),
             "Call the DDP wrapper, which may broadcast buffers; false: call the model inside it.",
             {.kinds = names({K::kEvaluate})}),
-      field("value", FAULT_MEMBER(value), above(0), "The scale, norm or rate.",
+      field("value", &FaultSpec::value, above(0), "The scale, norm or rate.",
             {.kinds = names({K::kLossScale, K::kClip, K::kLearningRate})}),
-      field("sync", FAULT_MEMBER(sync), any(),
+      field("sync", &FaultSpec::sync, any(),
             "Reduce the gradients (true) or keep them local (false).",
             {.kinds = names({K::kNoSync})}),
-      field("seed", FAULT_MEMBER(seed), any(), "Seed of the shuffle; null: that of the scenario.",
+      field("seed", &FaultSpec::seed, any(), "Seed of the shuffle; null: that of the scenario.",
             {.kinds = names({K::kSampler})}),
-      field("set_epoch", FAULT_MEMBER(set_epoch), any(),
+      field("set_epoch", &FaultSpec::set_epoch, any(),
             "Whether `set_epoch` is called; null: as in the scenario.",
             {.kinds = names({K::kSampler})}),
-      field("shard_of", FAULT_MEMBER(shard_of), at_least(0),
+      field("shard_of", &FaultSpec::shard_of, at_least(0),
             "The rank whose shard it deals; null: its own.", {.kinds = names({K::kSampler})}),
   };
 }
@@ -307,13 +290,7 @@ Section faults_section() {
           "effect of each.",
       .kinds = fault_kinds(),
       .fields = std::move(fields),
-      .append_item = [](Scenario& s) { s.faults.emplace_back(); },
-      .items =
-          [](const Scenario& s) {
-            std::vector<Scenario> items;
-            for (const FaultSpec& fault : s.faults) items.emplace_back().faults = {fault};
-            return items;
-          },
+      .list = list_of(SCENARIO_MEMBER(faults)),
   };
 }
 

@@ -13,39 +13,13 @@ struct EnumNames<ImperfectionSpec::Distribution> {
 
 namespace {
 
-/// The item that the table's functions see: the last of the list (Section::items).
-template <class Item>
-const Item& last(const std::vector<Item>& list) {
-  static const Item kNone;
-  return list.empty() ? kNone : list.back();
-}
-template <class Item>
-Item& last(std::vector<Item>& list) {
-  if (list.empty()) list.emplace_back();
-  return list.back();
-}
-
-#define ITEM_MEMBER(list, member)             \
-  [](auto& s) -> auto& {                      \
-    return last(s.imperfections.list).member; \
-  }
-
-/// A section that holds a list of `list`'s items.
-template <class Item>
-Section list_section(std::string name, const std::string& description,
-                     std::vector<Item> ImperfectionSpec::*list, std::vector<Field> fields) {
+/// A section that holds a list, to whose items the fields are bound.
+Section list_section(std::string name, const std::string& description, List list,
+                     std::vector<Field> fields) {
   return {.name = std::move(name),
           .description = "A list. " + description,
           .fields = std::move(fields),
-          .append_item = [list](Scenario& s) { (s.imperfections.*list).emplace_back(); },
-          .items =
-              [list](const Scenario& s) {
-                std::vector<Scenario> items;
-                for (const Item& item : s.imperfections.*list) {
-                  (items.emplace_back().imperfections.*list) = {item};
-                }
-                return items;
-              }};
+          .list = std::move(list)};
 }
 
 constexpr const char* kWhichRanks = "The ranks on which it happens; `[]`: all.";
@@ -76,47 +50,47 @@ Section compute_section() {
 
 Section links_section() {
   using Spec = ImperfectionSpec;
-  return list_section<Spec::Link>(
+  return list_section(
       "links",
       "Cables that are slow, as with the fault `link`, or periodically down. `sim` only; with "
       "fidelity `analytic`, cables cannot change during the run.",
-      &Spec::links,
-      {field("link", ITEM_MEMBER(links, link), any(),
+      list_of(SCENARIO_MEMBER(imperfections.links)),
+      {field("link", &Spec::Link::link, any(),
              "Name of the cable as in `result.json`, such as `nic-3-0` (adapter 0 of node 3), "
              "`rank-5` (the GPU of rank 5) or `leaf-1`; with the suffix `_UP` or `_DOWN`, one "
              "direction.",
              {.examples = {"nic-3-0"}}),
-       field("node", ITEM_MEMBER(links, node), at_least(0),
+       field("node", &Spec::Link::node, at_least(0),
              "Instead of a name: all adapters of this node."),
-       field("factor", ITEM_MEMBER(links, factor), above(0),
+       field("factor", &Spec::Link::factor, above(0),
              "Factor by which the bandwidth is multiplied.", {.examples = {0.5}}),
-       field("latency", ITEM_MEMBER(links, latency), at_least(0), "Additional latency.",
+       field("latency", &Spec::Link::latency, at_least(0), "Additional latency.",
              {.examples = {"10us"}}),
-       field("down", ITEM_MEMBER(links, down), at_least(0),
+       field("down", &Spec::Link::down, at_least(0),
              "Time for which the cable is down at the end of each period.", {.examples = {"20ms"}}),
-       field("period", ITEM_MEMBER(links, period), at_least(0),
+       field("period", &Spec::Link::period, at_least(0),
              "Length of a period; `0s`: the cable is never down.", {.examples = {"1s"}})});
 }
 
 Section traffic_section() {
   using Spec = ImperfectionSpec;
-  return list_section<Spec::Traffic>(
+  return list_section(
       "traffic",
       "Flows of other jobs between nodes, which share the cables with this job. `sim` only, with "
       "fidelity `message` or `flow`.",
-      &Spec::traffic,
-      {field("flows", ITEM_MEMBER(traffic, flows), at_least(0), "Number of flows."),
-       field("from", ITEM_MEMBER(traffic, from), at_least(0),
+      list_of(SCENARIO_MEMBER(imperfections.traffic)),
+      {field("flows", &Spec::Traffic::flows, at_least(0), "Number of flows."),
+       field("from", &Spec::Traffic::from, at_least(0),
              "Number of the node that sends; null: drawn for each flow."),
-       field("to", ITEM_MEMBER(traffic, to), at_least(0),
+       field("to", &Spec::Traffic::to, at_least(0),
              "Number of the node that receives; null: drawn for each flow."),
-       field("rate", ITEM_MEMBER(traffic, rate), above(0),
+       field("rate", &Spec::Traffic::rate, above(0),
              "Largest rate of each flow; null: its share of the cables.", {.examples = {"5GBps"}}),
-       field("on", ITEM_MEMBER(traffic, on), at_least(0),
+       field("on", &Spec::Traffic::on, at_least(0),
              "Time for which a flow is on in each period; the first period begins at a random "
              "instant."),
-       field("period", ITEM_MEMBER(traffic, period), at_least(0),
-             "Length of a period; `0s`: always on.", {.examples = {"100ms"}})});
+       field("period", &Spec::Traffic::period, at_least(0), "Length of a period; `0s`: always on.",
+             {.examples = {"100ms"}})});
 }
 
 }  // namespace
@@ -136,31 +110,30 @@ Section imperfections_section() {
       .sections =
           {
               compute_section(),
-              list_section<Spec::SlowRanks>(
+              list_section(
                   "slow_ranks",
                   "Ranks that compute slowly. The factors of several items are multiplied.",
-                  &Spec::slow_ranks,
-                  {field("ranks", ITEM_MEMBER(slow_ranks, ranks), at_least(0), kWhichRanks),
-                   field("factor", ITEM_MEMBER(slow_ranks, factor), above(0),
+                  list_of(SCENARIO_MEMBER(imperfections.slow_ranks)),
+                  {field("ranks", &Spec::SlowRanks::ranks, at_least(0), kWhichRanks),
+                   field("factor", &Spec::SlowRanks::factor, above(0),
                          "Factor by which the time is multiplied, as with the fault `slow`.",
                          {.examples = {1.25}})}),
-              list_section<Spec::LateRanks>(
-                  "late_ranks", "Ranks that start late, as with the fault `rendezvous`.",
-                  &Spec::late_ranks,
-                  {field("ranks", ITEM_MEMBER(late_ranks, ranks), at_least(0), kWhichRanks),
-                   field("duration", ITEM_MEMBER(late_ranks, duration), at_least(0),
-                         "How late the rank starts.", {.examples = {"2s"}})}),
-              list_section<Spec::LoaderStall>(
+              list_section("late_ranks", "Ranks that start late, as with the fault `rendezvous`.",
+                           list_of(SCENARIO_MEMBER(imperfections.late_ranks)),
+                           {field("ranks", &Spec::LateRanks::ranks, at_least(0), kWhichRanks),
+                            field("duration", &Spec::LateRanks::duration, at_least(0),
+                                  "How late the rank starts.", {.examples = {"2s"}})}),
+              list_section(
                   "loader_stalls",
                   "Batches that come late, as with the fault `delay` at `data`, but repeatedly.",
-                  &Spec::loader_stalls,
-                  {field("ranks", ITEM_MEMBER(loader_stalls, ranks), at_least(0), kWhichRanks),
-                   field("every", ITEM_MEMBER(loader_stalls, every), at_least(1),
-                         "In every n-th step.", {.examples = {100}}),
-                   field("probability", ITEM_MEMBER(loader_stalls, probability), between(0, 1),
+                  list_of(SCENARIO_MEMBER(imperfections.loader_stalls)),
+                  {field("ranks", &Spec::LoaderStall::ranks, at_least(0), kWhichRanks),
+                   field("every", &Spec::LoaderStall::every, at_least(1), "In every n-th step.",
+                         {.examples = {100}}),
+                   field("probability", &Spec::LoaderStall::probability, between(0, 1),
                          "Probability of a stall, drawn for each rank and step.",
                          {.examples = {0.01}}),
-                   field("duration", ITEM_MEMBER(loader_stalls, duration), at_least(0),
+                   field("duration", &Spec::LoaderStall::duration, at_least(0),
                          "Duration of a stall.", {.examples = {"200ms"}})}),
               links_section(),
               traffic_section(),

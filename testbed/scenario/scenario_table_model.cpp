@@ -5,10 +5,9 @@
 namespace gradsync::scenario_table {
 
 template <>
-struct EnumNames<TransformerSpec::Norm> {
-  static constexpr std::array<std::pair<const char*, TransformerSpec::Norm>, 2> kNames{
-      {{"layer_norm", TransformerSpec::Norm::kLayerNorm},
-       {"batch_norm", TransformerSpec::Norm::kBatchNorm}}};
+struct EnumNames<BlockNorm> {
+  static constexpr std::array<std::pair<const char*, BlockNorm>, 2> kNames{
+      {{"layer_norm", BlockNorm::kLayerNorm}, {"batch_norm", BlockNorm::kBatchNorm}}};
 };
 
 template <>
@@ -21,6 +20,7 @@ struct EnumNames<DType> {
 };
 
 Section model_section() {
+  constexpr auto kind = SCENARIO_MEMBER(model.kind);
   const std::vector<std::string> transformer{"transformer"};
   const std::vector<std::string> replay{"replay"};
   return {
@@ -28,18 +28,19 @@ Section model_section() {
       .description = "The model that is trained.",
       .kinds =
           {
-              {"transformer",
-               "A transformer encoder over tokens (embedding, self-attention blocks, head), really "
-               "computed on every backend. The default model has 1,567,208 parameters in 27 "
-               "tensors.",
-               [](Scenario& s) { s.model.kind = ModelSpec::Kind::kTransformer; },
-               [](const Scenario& s) { return s.model.kind == ModelSpec::Kind::kTransformer; }},
-              {"replay",
-               "A measured profile of any model: its parameters, its times, and the order in which "
-               "its gradients become ready. Nothing is computed: the time passes, and the "
-               "gradients are synthetic.",
-               [](Scenario& s) { s.model.kind = ModelSpec::Kind::kReplay; },
-               [](const Scenario& s) { return s.model.kind == ModelSpec::Kind::kReplay; }},
+              enum_kind(
+                  "transformer",
+                  "A transformer encoder over tokens (embedding, self-attention blocks, head), "
+                  "really "
+                  "computed on every backend. The default model has 1,567,208 parameters in 27 "
+                  "tensors.",
+                  kind, ModelSpec::Kind::kTransformer),
+              enum_kind("replay",
+                        "A measured profile of any model: its parameters, its times, and the order "
+                        "in which "
+                        "its gradients become ready. Nothing is computed: the time passes, and the "
+                        "gradients are synthetic.",
+                        kind, ModelSpec::Kind::kReplay),
           },
       .fields =
           {
@@ -84,6 +85,7 @@ Section model_section() {
 }
 
 Section data_section() {
+  static constexpr auto kind = SCENARIO_MEMBER(data.kind);
   const std::vector<std::string> tokens{"synthetic_tokens"};
   const std::vector<std::string> text{"text"};
   return {
@@ -91,22 +93,23 @@ Section data_section() {
       .description = "The data set.",
       .kinds =
           {
-              {"synthetic_tokens",
-               "Sequences of random token ids; the targets are the inputs shifted by one.",
-               [](Scenario& s) { s.data.kind = DataSpec::Kind::kSyntheticTokens; },
-               [](const Scenario& s) { return s.data.kind == DataSpec::Kind::kSyntheticTokens; }},
+              enum_kind("synthetic_tokens",
+                        "Sequences of random token ids; the targets are the inputs shifted by one.",
+                        kind, DataSpec::Kind::kSyntheticTokens),
               {"text",
                "The bytes of a file as tokens (vocabulary 256), cut into sequences; the targets "
                "are "
                "the inputs shifted by one byte.",
-               [](Scenario& s) {
-                 s.data.kind = DataSpec::Kind::kText;
-                 s.data.vocab_size = 256;
+               [](const Object& object) {
+                 DataSpec& data = object_as<Scenario>(object).data;
+                 data.kind = DataSpec::Kind::kText;
+                 data.vocab_size = 256;
                },
-               [](const Scenario& s) { return s.data.kind == DataSpec::Kind::kText; }},
-              {"indices", "Samples without content, for a replayed model.",
-               [](Scenario& s) { s.data.kind = DataSpec::Kind::kIndices; },
-               [](const Scenario& s) { return s.data.kind == DataSpec::Kind::kIndices; }},
+               [](const Object& object) {
+                 return kind(const_object_as<Scenario>(object)) == DataSpec::Kind::kText;
+               }},
+              enum_kind("indices", "Samples without content, for a replayed model.", kind,
+                        DataSpec::Kind::kIndices),
           },
       .fields =
           {

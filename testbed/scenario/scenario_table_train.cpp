@@ -15,40 +15,84 @@ struct EnumNames<GradientMean> {
 
 namespace {
 
-/// JSON has no infinity, so a norm's p is a number or the text "inf", as people write it.
-Field clip_norm_type() {
-  Field row = field("clip_norm_type", SCENARIO_MEMBER(train.clip_norm_type), above(0),
-                    "Order p of the norm for `clip_grad_norm`: 1, 2, ..., or `inf`.",
-                    {.examples = {1, 2, "inf"}, .other_names = {"norm_type"}});
-  row.type += ", or \"inf\"";
-  row.schema = {{"anyOf", Json::array({row.schema, Json{{"type", "string"}, {"enum", {"inf"}}}})}};
-  row.read = [type = row.type, number = row.read](const Json& value, const std::string& base_dir,
-                                                  Scenario& scenario) {
-    if (value == "inf") {
-      scenario.train.clip_norm_type = std::numeric_limits<double>::infinity();
-      return;
-    }
-    try {
-      number(value, base_dir, scenario);
-    } catch (Mistake& mistake) {
-      mistake.expected = type;
-      throw;
-    }
-  };
-  row.write = [](const Scenario& scenario) {
-    const double p = scenario.train.clip_norm_type;
-    return std::isinf(p) ? Json("inf") : Json(p);
-  };
-  return row;
+/// The kind of optimizer that has these options, which start with their defaults.
+template <class Options>
+Kind optimizer_kind(std::string name, std::string description) {
+  return {
+      std::move(name), std::move(description),
+      [](const Object& object) { object_as<Scenario>(object).optimizer.options = Options{}; },
+      [](const Object& object) {
+        return std::holds_alternative<Options>(const_object_as<Scenario>(object).optimizer.options);
+      }};
 }
 
-Section lr_schedule_section() {
-  using Kind = LrScheduleSpec::Kind;
-  const auto kind = [](const char* name, const char* description, Kind value) {
-    return scenario_table::Kind{
-        name, description, [value](Scenario& s) { s.optimizer.lr_schedule.kind = value; },
-        [value](const Scenario& s) { return s.optimizer.lr_schedule.kind == value; }};
+/// A member of one optimizer's options.
+template <class Options, class T>
+auto option(T Options::*member) {
+  return [member](auto& s) -> auto& {
+    return std::get<Options>(s.optimizer.options).*member;
   };
+}
+
+/// A row for an option that every optimizer has: `member` takes any optimizer's options.
+template <class Member>
+Field common_option(std::string name, Member member, std::string description,
+                    RowOptions options = {}, const Rule& rule = any()) {
+  return field(
+      std::move(name),
+      [member](auto& s) -> auto& {
+        return *std::visit([member](auto& of_kind) { return &member(of_kind); },
+                           s.optimizer.options);
+      },
+      rule, std::move(description), std::move(options));
+}
+
+/// p of a norm. JSON has no infinity, so it is a number or the text "inf", as people write it.
+struct NormType {
+  double p;
+};
+
+}  // namespace
+
+template <>
+struct Codec<PytorchVersion> {
+  static Rule rule() {
+    return matching("^[1-9][0-9]?\\.[0-9]{1,2}$", "a version of PyTorch such as \"2.7\"");
+  }
+  static std::string type(const Rule&) { return Codec<std::string>::type(rule()); }
+  static Json schema(const Rule&) { return Codec<std::string>::schema(rule()); }
+  static PytorchVersion read(const Json& value, const Rule&) {
+    return parse_pytorch_version(Codec<std::string>::read(value, rule()));
+  }
+  static Json write(const PytorchVersion& version) { return to_string(version); }
+};
+
+template <>
+struct Codec<NormType> {
+  static std::string type(const Rule& rule) { return Codec<double>::type(rule) + ", or \"inf\""; }
+  static Json schema(const Rule& rule) {
+    return {{"anyOf", Json::array({Codec<double>::schema(rule),
+                                   Json{{"type", "string"}, {"enum", {"inf"}}}})}};
+  }
+  static NormType read(const Json& value, const Rule& rule) {
+    if (value == "inf") return {std::numeric_limits<double>::infinity()};
+    try {
+      return {Codec<double>::read(value, rule)};
+    } catch (Mistake& mistake) {
+      mistake.expected = type(rule);
+      throw;
+    }
+  }
+  static Json write(const NormType& norm) {
+    return std::isinf(norm.p) ? Json("inf") : Json(norm.p);
+  }
+};
+
+namespace {
+
+Section lr_schedule_section() {
+  using Kind = LrSchedule::Kind;
+  constexpr auto kind = SCENARIO_MEMBER(optimizer.lr_schedule.kind);
   const std::vector<std::string> step{"step"};
   const std::vector<std::string> cosine{"cosine"};
   return {
@@ -56,8 +100,8 @@ Section lr_schedule_section() {
       .description =
           "How the learning rate changes from one optimizer step to the next, after a "
           "linear warm-up.",
-      .kinds = {kind("constant", "It stays.", Kind::kConstant),
-                kind("step", "`StepLR`, counted in optimizer steps.", Kind::kStep),
+      .kinds = {enum_kind("constant", "It stays.", kind, Kind::kConstant),
+                enum_kind("step", "`StepLR`, counted in optimizer steps.", kind, Kind::kStep),
                 kind("cosine", "`CosineAnnealingLR`, one descent.", Kind::kCosine)},
       .fields =
           {
@@ -128,23 +172,6 @@ Section join_section() {
 
 }  // namespace
 
-/// The table's functions see the last group of the scenario that they are given.
-const ParamGroupSpec& current_group(const Scenario& scenario) {
-  static const ParamGroupSpec kNone;
-  const auto& groups = scenario.optimizer.param_groups;
-  return groups.empty() ? kNone : groups.back();
-}
-ParamGroupSpec& current_group(Scenario& scenario) {
-  auto& groups = scenario.optimizer.param_groups;
-  if (groups.empty()) groups.emplace_back();
-  return groups.back();
-}
-
-#define GROUP_MEMBER(member)        \
-  [](auto& s) -> auto& {            \
-    return current_group(s).member; \
-  }
-
 Section param_groups_section() {
   return {
       .name = "param_groups",
@@ -153,24 +180,16 @@ Section param_groups_section() {
           "of the optimizer.",
       .fields =
           {
-              field("params", GROUP_MEMBER(params), any(),
+              field("params", &ParamGroupSpec::params, any(),
                     "Names of parameters, where `*` matches anything. A parameter may belong to "
                     "one group only.",
                     {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
-              field("lr", GROUP_MEMBER(lr), at_least(0),
+              field("lr", &ParamGroupSpec::lr, at_least(0),
                     "Learning rate before `lr_schedule` is applied; null: that of the optimizer."),
-              field("weight_decay", GROUP_MEMBER(weight_decay), at_least(0),
+              field("weight_decay", &ParamGroupSpec::weight_decay, at_least(0),
                     "Weight decay; null: that of the optimizer."),
           },
-      .append_item = [](Scenario& s) { s.optimizer.param_groups.emplace_back(); },
-      .items =
-          [](const Scenario& s) {
-            std::vector<Scenario> items;
-            for (const ParamGroupSpec& group : s.optimizer.param_groups) {
-              items.emplace_back().optimizer.param_groups = {group};
-            }
-            return items;
-          },
+      .list = list_of(SCENARIO_MEMBER(optimizer.param_groups)),
   };
 }
 
@@ -182,46 +201,44 @@ Section optimizer_section() {
       .description = "The optimizer, with PyTorch's names and defaults.",
       .kinds =
           {
-              {"adamw", "`torch.optim.AdamW`.",
-               [](Scenario& s) { s.optimizer.kind = OptimizerSpec::Kind::kAdamW; },
-               [](const Scenario& s) { return s.optimizer.kind == OptimizerSpec::Kind::kAdamW; }},
-              {"sgd", "`torch.optim.SGD`.",
-               [](Scenario& s) {
-                 s.optimizer.kind = OptimizerSpec::Kind::kSgd;
-                 s.optimizer.weight_decay = 0;
-               },
-               [](const Scenario& s) { return s.optimizer.kind == OptimizerSpec::Kind::kSgd; }},
+              optimizer_kind<AdamWOptions>("adamw", "`torch.optim.AdamW`."),
+              optimizer_kind<SgdOptions>("sgd", "`torch.optim.SGD`."),
           },
       .fields =
           {
-              field("lr", SCENARIO_MEMBER(optimizer.lr), at_least(0), "Learning rate.",
-                    {.other_names = {"learning_rate", "learningrate"}}),
+              common_option(
+                  "lr", [](auto& o) -> auto& { return o.lr; }, "Learning rate.",
+                  {.other_names = {"learning_rate", "learningrate"}}, at_least(0)),
               computed_field<std::array<double, 2>>(
                   "betas",
                   [](const Scenario& s) {
-                    return std::array<double, 2>{s.optimizer.beta1, s.optimizer.beta2};
+                    const auto& adamw_options = std::get<AdamWOptions>(s.optimizer.options);
+                    return std::array<double, 2>{adamw_options.beta1, adamw_options.beta2};
                   },
                   [](Scenario& s, const std::array<double, 2>& betas) {
-                    s.optimizer.beta1 = betas[0];
-                    s.optimizer.beta2 = betas[1];
+                    auto& adamw_options = std::get<AdamWOptions>(s.optimizer.options);
+                    adamw_options.beta1 = betas[0];
+                    adamw_options.beta2 = betas[1];
                   },
                   from_to_below(0, 1), "Decay rates of the two moments.",
                   {.kinds = adamw, .other_names = {"beta1", "beta2"}}),
-              field("eps", SCENARIO_MEMBER(optimizer.eps), at_least(0), "Added to the denominator.",
+              field("eps", option(&AdamWOptions::eps), at_least(0), "Added to the denominator.",
                     {.kinds = adamw, .other_names = {"epsilon"}}),
-              field("momentum", SCENARIO_MEMBER(optimizer.momentum), at_least(0), "Momentum.",
+              field("momentum", option(&SgdOptions::momentum), at_least(0), "Momentum.",
                     {.kinds = sgd}),
-              field("dampening", SCENARIO_MEMBER(optimizer.dampening), any(),
+              field("dampening", option(&SgdOptions::dampening), any(),
                     "Dampening of the momentum.", {.kinds = sgd}),
-              field("weight_decay", SCENARIO_MEMBER(optimizer.weight_decay), at_least(0),
-                    "Weight decay: decoupled in AdamW, an L2 penalty in SGD.",
-                    {.other_names = {"wd", "decay"}}),
-              field("amsgrad", SCENARIO_MEMBER(optimizer.amsgrad), any(),
+              common_option(
+                  "weight_decay", [](auto& o) -> auto& { return o.weight_decay; },
+                  "Weight decay: decoupled in AdamW, an L2 penalty in SGD.",
+                  {.other_names = {"wd", "decay"}}, at_least(0)),
+              field("amsgrad", option(&AdamWOptions::amsgrad), any(),
                     "The AMSGrad variant: keep the largest second moment.", {.kinds = adamw}),
-              field("nesterov", SCENARIO_MEMBER(optimizer.nesterov), any(),
+              field("nesterov", option(&SgdOptions::nesterov), any(),
                     "Nesterov momentum; needs `momentum` > 0 and `dampening` 0.", {.kinds = sgd}),
-              field("maximize", SCENARIO_MEMBER(optimizer.maximize), any(),
-                    "Maximize the loss instead of minimizing it."),
+              common_option(
+                  "maximize", [](auto& o) -> auto& { return o.maximize; },
+                  "Maximize the loss instead of minimizing it."),
           },
       .sections = {lr_schedule_section(), param_groups_section()},
   };
@@ -254,7 +271,12 @@ Section train_section() {
                     "Largest norm of all gradients together, as in `clip_grad_norm_`; null: no "
                     "clipping.",
                     {.other_names = {"max_norm", "max_grad_norm", "clip", "grad_clip"}}),
-              clip_norm_type(),
+              computed_field<NormType>(
+                  "clip_norm_type",
+                  [](const Scenario& s) { return NormType{s.train.clip_norm_type}; },
+                  [](Scenario& s, NormType norm) { s.train.clip_norm_type = norm.p; }, above(0),
+                  "Order p of the norm for `clip_grad_norm`: 1, 2, ..., or `inf`.",
+                  {.examples = {1, 2, "inf"}, .other_names = {"norm_type"}}),
               field("error_if_nonfinite", SCENARIO_MEMBER(train.error_if_nonfinite), any(),
                     "End the run when that norm is NaN or infinite."),
               field("hash_every", SCENARIO_MEMBER(train.hash_every), at_least(0),
@@ -302,8 +324,7 @@ Section ddp_section() {
                     "Names of parameters and buffers that are neither broadcast nor reduced.",
                     {.examples = {Json::array({"head.bias"})},
                      .other_names = {"ignored_parameters"}}),
-              field("pytorch_version", SCENARIO_MEMBER(ddp.pytorch_version),
-                    matching("^[1-9][0-9]?\\.[0-9]{1,2}$", "a version of PyTorch such as \"2.7\""),
+              field("pytorch_version", SCENARIO_MEMBER(ddp.pytorch_version), any(),
                     "The version whose rules apply where versions of PyTorch differ "
                     "(docs/pytorch-parity.md).",
                     {.examples = {"2.7", "1.13"}}),

@@ -2,22 +2,13 @@
 
 #include <algorithm>
 
-namespace gradsync {
+#include "gradsync/data/distributed_sampler.hpp"
 
-SamplerOptions sampler_options(const SamplerSpec& spec) {
-  SamplerOptions options;
-  options.shuffle = spec.shuffle;
-  options.seed = spec.seed;
-  options.drop_last = spec.drop_last;
-  options.pad = spec.pad;
-  options.shard_sizes = spec.shard_sizes;
-  return options;
-}
+namespace gradsync {
 
 ShardPlan plan_shard(const Scenario& scenario, std::int64_t dataset_size, int rank,
                      int world_size) {
-  const DistributedSampler sampler(dataset_size, world_size, rank,
-                                   sampler_options(scenario.sampler));
+  const DistributedSampler sampler(dataset_size, world_size, rank, scenario.sampler);
   const std::int64_t batch = scenario.train.batch_size;
   ShardPlan plan;
   plan.samples = sampler.num_samples();

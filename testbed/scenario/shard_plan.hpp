@@ -2,12 +2,9 @@
 
 #include <cstdint>
 
-#include "gradsync/data/distributed_sampler.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 
 namespace gradsync {
-
-SamplerOptions sampler_options(const SamplerSpec& spec);
 
 /// Samples of a rank, and the steps that it takes with them.
 struct ShardPlan {

@@ -47,7 +47,7 @@ inline Scenario tiny_scenario() {
   scenario.data.seq_len = 4;
   scenario.data.vocab_size = 11;
   scenario.train.batch_size = 2;
-  scenario.optimizer.lr = 1e-2;
+  scenario.optimizer.options = AdamWOptions{.lr = 1e-2};
   return scenario;
 }
 

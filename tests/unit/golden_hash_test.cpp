@@ -18,9 +18,10 @@ TEST_CASE("golden hashes of the replayed scenarios follow from their definition"
     CAPTURE(file);
     const Scenario s = load_scenario(gradsync::test::source_dir() + "/scenarios/" + file);
     REQUIRE(s.ranks == ranks);
-    REQUIRE(s.optimizer.kind == OptimizerSpec::Kind::kSgd);
-    REQUIRE(s.optimizer.momentum == 0);
-    REQUIRE(s.optimizer.weight_decay == 0);
+    REQUIRE(std::holds_alternative<SgdOptions>(s.optimizer.options));
+    const auto& sgd = std::get<SgdOptions>(s.optimizer.options);
+    REQUIRE(sgd.momentum == 0);
+    REQUIRE(sgd.weight_decay == 0);
     REQUIRE_FALSE(s.train.clip_grad_norm.has_value());
     const std::int64_t steps = s.expect.steps_completed.value();
     REQUIRE(steps == s.data.samples / s.ranks / s.train.batch_size);
@@ -33,8 +34,7 @@ TEST_CASE("golden hashes of the replayed scenarios follow from their definition"
       for (std::size_t i = 0; i < values.size(); ++i) {
         double value = values[i];
         for (std::int64_t step = 0; step < steps; ++step) {
-          value -=
-              s.optimizer.lr * replay_mean_gradient(ranks, step, p, static_cast<std::int64_t>(i));
+          value -= sgd.lr * replay_mean_gradient(ranks, step, p, static_cast<std::int64_t>(i));
           exact = exact && value == static_cast<double>(static_cast<float>(value));
         }
         values[i] = static_cast<float>(value);

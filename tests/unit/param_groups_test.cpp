@@ -25,9 +25,7 @@ std::vector<ParameterPtr> parameters() {
 TEST_CASE(
     "optimizer.param_groups picks parameters by name, the rest keep the optimizer's settings") {
   OptimizerSpec spec;
-  spec.kind = OptimizerSpec::Kind::kSgd;
-  spec.lr = 0.5;
-  spec.weight_decay = 0.5;
+  spec.options = SgdOptions{.lr = 0.5, .weight_decay = 0.5};
   spec.param_groups = {{{"*.bias"}, std::nullopt, 0.0}, {{"embed.*"}, 0.25, std::nullopt}};
   const auto list = parameters();
   const auto optimizer = make_optimizer(spec, list);

@@ -392,7 +392,7 @@ TEST_CASE("run_rank: what happens to others during shutdown does not undo a fini
 TEST_CASE("run_rank: an error of the rank's own is in its report and thrown") {
   Scenario scenario = tiny_scenario();
   scenario.ranks = 1;
-  scenario.optimizer.lr = -1;
+  scenario.optimizer.options = AdamWOptions{.lr = -1};
   test::FakeClock clock;
   FailingShutdown group(clock, ErrorCode::kTimeout);
   RankReport report;
@@ -417,7 +417,9 @@ TEST_CASE("run_rank: parameters that part are found after that step, by all rank
       test::run_ranks(world,
                       [&](test::RankContext& context) {
                         Scenario own = scenario;
-                        if (context.rank == 1) own.optimizer.lr *= 1.0000001;
+                        if (context.rank == 1) {
+                          std::get<AdamWOptions>(own.optimizer.options).lr *= 1.0000001;
+                        }
                         run_rank(own, {&context.group, &context.clock, &cpu_device(), inputs, {}},
                                  reports[static_cast<std::size_t>(context.rank)]);
                       }),

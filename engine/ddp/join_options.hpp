@@ -1,0 +1,17 @@
+#pragma once
+
+namespace gradsync {
+
+/// Options of Join, under PyTorch's names and with its defaults.
+struct JoinOptions {
+  /// Gradients are divided by the number of ranks (true), or by the number of those that still have
+  /// inputs (false).
+  bool divide_by_initial_world_size = true;
+  bool enable = true;
+  /// When the first rank has no inputs left, all ranks stop at their next forward with an
+  /// EarlyTermination.
+  bool throw_on_early_termination = false;
+  bool operator==(const JoinOptions&) const = default;
+};
+
+}  // namespace gradsync
