@@ -6,6 +6,7 @@
 #include "gradsync/tensor/device.hpp"
 #include "gradsync/testbed/faults/rank_imperfections.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 
 namespace gradsync {
 
@@ -28,12 +29,10 @@ void connect_to_others(const Scenario& scenario, int rank) {
 
 /// What the scenario says of the cluster and what happens to it, and what the body needs there.
 SimulationOptions options_for(const Scenario& scenario, const RankBody& body) {
-  SimulationOptions options;
+  SimulationOptions options{make_group_options(scenario)};
   options.fidelity = scenario.fidelity;
   options.communication = scenario.communication;
-  options.timeout = scenario.timeout;
   options.communication_threads = static_cast<int>(scenario.gloo.threads);
-  options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
   options.faults = scenario.faults;
   options.imperfections = scenario.imperfections;
   options.ranks_are_alike = body.is_alike_on_all_ranks && scenario.faults.empty() &&

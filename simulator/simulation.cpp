@@ -228,8 +228,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
       cluster, options.communication, ranks, fidelity, links.get(), [&](int from, int to) {
         return links != nullptr ? links->latency(from, to) : network.latency(from, to);
       });
-  SimGroup::Options group_options;
-  group_options.timeout = options.timeout;
+  SimGroup::Options group_options{options};
   group_options.communication_threads = options.communication_threads;
   group_options.collectives_of = [&](int of_ranks, RankNetwork& of_network) {
     const auto latency = [&of_network](int from, int to) { return of_network.latency(from, to); };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gradsync/comm/group_options.hpp"
 #include "gradsync/testbed/rank/rank_body.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
@@ -26,22 +27,20 @@ RunOutcome run_simulated(const Scenario& scenario, const RankBody& body,
 /// Trains it.
 RunOutcome run_simulated(const Scenario& scenario);
 
-struct SimulationOptions {
+struct SimulationOptions : GroupOptions {
   /// Room on a replaying rank's stack, and on that of one that computes for real (BLAS).
   static constexpr std::size_t kReplayStackBytes = 256 * 1024;
   static constexpr std::size_t kComputeStackBytes = 4 * 1024 * 1024;
 
   Fidelity fidelity = Fidelity::kAuto;
-  CommunicationSpec communication;
+  CommunicationSpec communication = {};
   /// All ranks do the same at the same times, and have no payload: kAnalytic then runs one actor,
   /// rank 0, for all of them.
   bool ranks_are_alike = false;
-  Seconds timeout{30};  ///< of each wait, in simulated time
   int communication_threads = 1;
   Device* device = nullptr;  ///< of the ranks' parameters; null: the meta device
   /// Of each rank's actor, with a guard page below. Only what is used takes memory.
   std::size_t stack_bytes = kReplayStackBytes;
-  std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
   std::vector<FaultSpec> faults = {};   ///< those of the world are arranged for
   ImperfectionSpec imperfections = {};  ///< likewise
   bool solve_all_flows = false;         ///< see Transfers

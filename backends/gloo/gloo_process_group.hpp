@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/comm/group_options.hpp"
 #include "gradsync/comm/process_group.hpp"
 
 namespace gradsync {
@@ -28,12 +29,9 @@ namespace gradsync {
 /// mismatch on all ranks, kPeerFailed elsewhere.
 class GlooProcessGroup final : public ProcessGroup {
  public:
-  struct Options {
-    Seconds timeout{30};    ///< of connecting, of each collective, of shutdown; positive
-    int threads = 1;        ///< communication threads, 1 to 8
-    std::string interface;  ///< network interface; empty: the one that reaches MASTER_ADDR
-    std::string name = kDefaultGroupName;
-    std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
+  struct Options : GroupOptions {
+    int threads = 1;             ///< communication threads, 1 to 8
+    std::string interface;       ///< network interface; empty: the one that reaches MASTER_ADDR
     bool wrong_address = false;  ///< a fault: the others are given an address that leads nowhere
   };
 

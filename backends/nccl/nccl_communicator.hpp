@@ -20,7 +20,7 @@ class NcclCommunicator {
     int rank = 0;
     int size = 1;
     std::string name;
-    Seconds timeout{30};  ///< of the creation, and of each call that NCCL does not take at once
+    Seconds timeout{0};  ///< of the creation, and of each call that NCCL does not take at once
   };
 
   /// Collective. While it waits for the others it calls `check`, which throws when the wait is in

@@ -8,6 +8,7 @@
 #include "gradsync/backends/cuda/cuda_device.hpp"
 #include "gradsync/backends/nccl/nccl_api.hpp"
 #include "gradsync/backends/store/rendezvous.hpp"
+#include "gradsync/comm/group_options.hpp"
 #include "gradsync/comm/process_group.hpp"
 
 namespace gradsync {
@@ -41,11 +42,8 @@ namespace gradsync {
 /// one machine, different from Gloo's.
 class NcclProcessGroup final : public ProcessGroup {
  public:
-  struct Options {
-    Seconds timeout{30};          ///< of creation, of each collective, of shutdown; positive
+  struct Options : GroupOptions {
     Seconds watch_interval{0.1};  ///< how often the watchdog looks
-    std::string name = kDefaultGroupName;
-    std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
     /// Register the buffers of collectives from 1 MiB on with NCCL, so that it uses them directly.
     /// The device's memory must then come from NcclApi::allocate. Ignored by versions that cannot.
     bool register_buffers = false;

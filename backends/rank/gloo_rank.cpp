@@ -6,6 +6,7 @@
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
 #include "gradsync/core/wall_clock.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 
 namespace gradsync {
 
@@ -13,12 +14,9 @@ RankProcessResult run_gloo_rank(const Scenario& scenario, const RankEnvironment&
                                 const RankProcessOptions& options) {
   return run_rank_process(scenario, environment, options, [&](RankProcess& process) {
     WallClock clock(process.clock_origin());
-    GlooProcessGroup::Options group_options;
-    group_options.timeout = scenario.timeout;
+    GlooProcessGroup::Options group_options{make_group_options(scenario)};
     group_options.threads = static_cast<int>(scenario.gloo.threads);
     group_options.interface = scenario.gloo.interface;
-    group_options.flight_recorder_size =
-        static_cast<std::size_t>(scenario.output.flight_recorder_size);
     const std::vector<int> wrong =
         ranks_with_wrong_address(scenario.faults, environment.world_size);
     group_options.wrong_address =

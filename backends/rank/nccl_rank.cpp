@@ -4,6 +4,7 @@
 
 #include "gradsync/backends/cuda/cuda_clock.hpp"
 #include "gradsync/backends/nccl/nccl_process_group.hpp"
+#include "gradsync/testbed/rank/factories.hpp"
 
 namespace gradsync {
 
@@ -47,10 +48,7 @@ RankProcessResult run_nccl_rank(const Scenario& scenario, const RankEnvironment&
     }
     CudaDevice device(libraries.cuda, *products, gpu, device_options);
     CudaClock clock(device, process.clock_origin());
-    NcclProcessGroup::Options group_options;
-    group_options.timeout = scenario.timeout;
-    group_options.flight_recorder_size =
-        static_cast<std::size_t>(scenario.output.flight_recorder_size);
+    NcclProcessGroup::Options group_options{make_group_options(scenario)};
     group_options.register_buffers = registers;
     NcclProcessGroup group(environment, process.job(), device, libraries.nccl, clock,
                            group_options);

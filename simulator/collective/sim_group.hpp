@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gradsync/comm/group_options.hpp"
 #include "gradsync/core/error.hpp"
 #include "gradsync/simulator/collective/collective_factory.hpp"
 #include "gradsync/simulator/collective/device_slots.hpp"
@@ -25,9 +26,7 @@ namespace gradsync {
 /// actor goes on. A rank that is late is simply not there yet: the messages that need it wait.
 class SimGroup {
  public:
-  struct Options {
-    std::string name = kDefaultGroupName;
-    Seconds timeout{30};  ///< of each wait, in simulated time
+  struct Options : GroupOptions {
     int communication_threads = 1;
     /// Makes the collectives of a subgroup, on its network.
     std::function<std::unique_ptr<CollectiveFactory>(int ranks, RankNetwork& network)>

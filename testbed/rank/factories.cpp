@@ -53,6 +53,13 @@ std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario) {
   return inputs;
 }
 
+GroupOptions make_group_options(const Scenario& scenario) {
+  GroupOptions options;
+  options.timeout = scenario.timeout;
+  options.flight_recorder_size = static_cast<std::size_t>(scenario.output.flight_recorder_size);
+  return options;
+}
+
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec) {
   if (!spec.comm_hook) return;
   ddp.register_comm_hook(make_comm_hook(*spec.comm_hook, spec.power_sgd), *spec.comm_hook);

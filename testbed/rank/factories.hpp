@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "gradsync/comm/group_options.hpp"
 #include "gradsync/core/clock.hpp"
 #include "gradsync/data/data_loader.hpp"
 #include "gradsync/data/dataset.hpp"
@@ -25,6 +26,8 @@ struct RunInputs {
 /// Throws ConfigError for a file that is missing or wrong.
 std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario);
 
+/// Of the job's process group; what a backend alone has options for keeps its defaults.
+GroupOptions make_group_options(const Scenario& scenario);
 /// The hook that the scenario names, if any.
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec);
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gradsync/comm/group_options.hpp"
 #include "gradsync/core/units.hpp"
 #include "gradsync/data/sampler_options.hpp"
 #include "gradsync/ddp/ddp_options.hpp"
@@ -212,7 +213,7 @@ struct ExpectSpec {
 
 struct OutputSpec {
   std::int64_t detail_ranks = 64;  ///< ranks whose steps and events are written; summaries for all
-  std::int64_t flight_recorder_size = 2000;
+  std::int64_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
   bool operator==(const OutputSpec&) const = default;
 };
 
@@ -222,9 +223,9 @@ struct Scenario {
   std::string file;  ///< where it was read from, as the user gave it
   std::string backend = "gloo";
   std::int64_t ranks = 2;
-  std::uint64_t seed = 0;  ///< initial weights
-  Seconds timeout{30};     ///< of each collective, and of the rendezvous
-  bool detail = true;      ///< labels of collectives are compared before bytes move
+  std::uint64_t seed = 0;                    ///< initial weights
+  Seconds timeout = GroupOptions().timeout;  ///< of each collective, and of the rendezvous
+  bool detail = true;  ///< labels of collectives are compared before bytes move
   ModelSpec model;
   DataSpec data;
   SamplerSpec sampler;
