@@ -51,14 +51,14 @@ std::vector<Mark> run(const Scenario& scenario) {
   NcclProcessGroup group(environment, job, device, nccl, clock, {.timeout = scenario.timeout});
   RankReport report;
   std::vector<Mark> marks;
-  RankWorld world;
-  world.process_group = &group;
-  world.clock = &clock;
-  world.device = &device;
-  world.on_step = [&](const StepRecord&) {
+  RankRuntime runtime;
+  runtime.process_group = &group;
+  runtime.clock = &clock;
+  runtime.device = &device;
+  runtime.on_step = [&](const StepRecord&) {
     marks.push_back({thread_seconds(), gpu_calls, report.buckets.size()});
   };
-  run_rank(scenario, world, report);
+  run_rank(scenario, runtime, report);
   return marks;
 }
 

@@ -127,9 +127,9 @@ double our_ring(int ranks, bool solve_all_flows) {
   options.solve_all_flows = solve_all_flows;
   options.fidelity = Fidelity::kMessage;
   const double begin = cpu_seconds();
-  simulate(one_switch(ranks), ranks, options, [ranks](const RankWorld& world, RankReport&) {
+  simulate(one_switch(ranks), ranks, options, [ranks](const RankRuntime& runtime, RankReport&) {
     for (int i = 0; i < repetitions(ranks); ++i) {
-      world.process_group->allreduce(bucket(kBucket), ReduceOp::kSum, {})->wait();
+      runtime.process_group->allreduce(bucket(kBucket), ReduceOp::kSum, {})->wait();
     }
   });
   return 2.0 * ranks * 2 * (ranks - 1) * repetitions(ranks) / (cpu_seconds() - begin);
@@ -158,16 +158,16 @@ void run_steps(Fidelity fidelity, int ranks, int buckets, int steps) {
   options.ranks_are_alike = true;
   options.stack_bytes = 64 * 1024;
   const RunOutcome outcome =
-      simulate(one_switch(ranks), ranks, options, [&](const RankWorld& world, RankReport&) {
+      simulate(one_switch(ranks), ranks, options, [&](const RankRuntime& runtime, RankReport&) {
         for (int i = 0; i < steps; ++i) {
           std::vector<WorkPtr> works;
           for (int b = 0; b < buckets; ++b) {
-            world.clock->advance(Seconds(5e-3));
-            works.push_back(world.process_group->allreduce(bucket(kBucket), ReduceOp::kSum, {}));
+            runtime.clock->advance(Seconds(5e-3));
+            works.push_back(runtime.process_group->allreduce(bucket(kBucket), ReduceOp::kSum, {}));
           }
           for (const WorkPtr& work : works) work->wait();
         }
-        world.process_group->shutdown();
+        runtime.process_group->shutdown();
       });
   fmt::print(
       "{:>6} ranks {:>3} buckets {:>3} steps: {:>8.3f} s, {:>6.0f} MB, {:>10.3f} ms simulated\n",

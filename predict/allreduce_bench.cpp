@@ -40,11 +40,11 @@ int check_modulus(DType dtype, int ranks) {
 
 class RankBench {
  public:
-  RankBench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
+  RankBench(const AllreduceBench& bench, const RankRuntime& runtime, RankReport& report,
             const std::function<void(std::int64_t)>& before_each)
       : bench_(bench),
-        group_(*world.process_group),
-        device_(*world.device),
+        group_(*runtime.process_group),
+        device_(*runtime.device),
         report_(report),
         before_each_(before_each) {}
 
@@ -188,20 +188,20 @@ std::vector<Bytes> bench_sizes(const AllreduceBench& bench) {
   return sizes;
 }
 
-void run_allreduce_bench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
-                         const std::function<void(const BenchRow&)>& on_row,
+void run_allreduce_bench(const AllreduceBench& bench, const RankRuntime& runtime,
+                         RankReport& report, const std::function<void(const BenchRow&)>& on_row,
                          const std::function<void(std::int64_t)>& before_each) {
   if (bench.iterations < 1) throw Error(ErrorCode::kUsage, "at least one iteration is needed");
-  report.rank = world.process_group->rank();
-  report.world_size = world.process_group->size();
-  world.process_group->set_detail(false);  // on NCCL ranks then compare nothing on the side
-  RankBench rank(bench, world, report, before_each);
+  report.rank = runtime.process_group->rank();
+  report.world_size = runtime.process_group->size();
+  runtime.process_group->set_detail(false);  // on NCCL ranks then compare nothing on the side
+  RankBench rank(bench, runtime, report, before_each);
   for (const Bytes bytes : bench_sizes(bench)) {
     const BenchRow row = rank.measure(bytes);
     if (report.rank == 0 && on_row) on_row(row);
   }
   report.state = RankState::kFinished;
-  world.process_group->shutdown();
+  runtime.process_group->shutdown();
 }
 
 nlohmann::ordered_json to_json(const AllreduceBench& bench) {

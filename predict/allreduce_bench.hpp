@@ -34,15 +34,15 @@ std::vector<Bytes> bench_sizes(const AllreduceBench& bench);
 /// (`wrong` is absent) where the dtype cannot count as far as the number of ranks, or where the
 /// ranks share a process (the simulator) and the tensors of all of them exceed 256 MiB.
 ///
-/// Timed tensors have no bytes where world.device is the meta device.
+/// Timed tensors have no bytes where runtime.device is the meta device.
 ///
 /// `before_each`, where there is one, is called on every rank before each of these all-reduces
 /// (warm-up included, the check's not) with the number of those before it, over all sizes. A rank
 /// that sleeps there is late, and its lateness is part of the time.
 ///
 /// Leaves the report finished and the group shut down; an error of the group passes through.
-void run_allreduce_bench(const AllreduceBench& bench, const RankWorld& world, RankReport& report,
-                         const std::function<void(const BenchRow&)>& on_row,
+void run_allreduce_bench(const AllreduceBench& bench, const RankRuntime& runtime,
+                         RankReport& report, const std::function<void(const BenchRow&)>& on_row,
                          const std::function<void(std::int64_t)>& before_each = {});
 
 nlohmann::ordered_json to_json(const AllreduceBench& bench);

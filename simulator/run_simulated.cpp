@@ -50,12 +50,12 @@ RunOutcome run_simulated(const Scenario& scenario, const RankBody& body,
   const RankMain rank_main = body.load(scenario, observer);
   try {
     return simulate(scenario.cluster, static_cast<int>(scenario.ranks), options_for(scenario, body),
-                    [&](const RankWorld& world, RankReport& report) {
-                      const int rank = world.process_group->rank();
+                    [&](const RankRuntime& runtime, RankReport& report) {
+                      const int rank = runtime.process_group->rank();
                       come_to_rendezvous(scenario.faults, scenario.imperfections, rank,
-                                         *world.clock, [&] { world.process_group->stall(); });
+                                         *runtime.clock, [&] { runtime.process_group->stall(); });
                       connect_to_others(scenario, rank);
-                      rank_main(world, report);
+                      rank_main(runtime, report);
                     });
   } catch (const ConfigError& error) {
     // The platform knows the place of what it cannot do, and not the file.

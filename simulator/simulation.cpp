@@ -161,22 +161,22 @@ void end_without_a_word(SimRank& rank, SimGroup& group, const ProcessEnd& end) {
 
 void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
                const RankMain& rank_main) {
-  RankWorld world;
-  world.end_process = [&](const ProcessEnd& end) {
+  RankRuntime runtime;
+  runtime.end_process = [&](const ProcessEnd& end) {
     if (end.signal == SIGSTOP) rank.process_group.stall();
     throw end;
   };
-  world.block = [&] {
+  runtime.block = [&] {
     rank.clock.settle();
     rank.never->acquire();
   };
-  world.process_group = &rank.process_group;
-  world.clock = &rank.clock;
-  world.device = options.device != nullptr ? options.device : &meta_device();
+  runtime.process_group = &rank.process_group;
+  runtime.clock = &rank.clock;
+  runtime.device = options.device != nullptr ? options.device : &meta_device();
   bool failed = false;
   std::optional<ProcessEnd> process_end;
   try {
-    rank_main(world, rank.report);
+    rank_main(runtime, rank.report);
   } catch (const ProcessEnd& end) {
     process_end = end;
   } catch (const std::exception& error) {

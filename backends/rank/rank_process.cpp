@@ -89,18 +89,18 @@ void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Dev
     if (!options_.run_directory.empty()) note_store_address(options_.run_directory, environment_);
   }
   const DumpService dumps(environment_, scenario_.timeout, options_.run_directory, snapshot);
-  RankWorld world;
-  world.report_mutex = &report_mutex;
-  world.end_process = end_this_process;
-  world.block = sleep_for_ever;
-  world.before_clean_up = [&] {
+  RankRuntime runtime;
+  runtime.report_mutex = &report_mutex;
+  runtime.end_process = end_this_process;
+  runtime.block = sleep_for_ever;
+  runtime.before_clean_up = [&] {
     if (!options_.run_directory.empty()) write_report_file(options_.run_directory, snapshot());
   };
-  world.process_group = &group;
-  world.clock = &clock;
-  world.device = &device;
+  runtime.process_group = &group;
+  runtime.clock = &clock;
+  runtime.device = &device;
   try {
-    options_.body.load(scenario_, options_.observer)(world, report_);
+    options_.body.load(scenario_, options_.observer)(runtime, report_);
   } catch (const CommError&) {
     throw;  // the other ranks have it from the group
   } catch (const Error& e) {

@@ -58,7 +58,7 @@ struct CollectiveRecord {
   std::string error;
 };
 
-/// The last collectives of one rank: a ring buffer of fixed size, always on, in every world.
+/// The last collectives of one rank: a ring buffer of fixed size, always on, on every backend.
 ///
 /// Thread-safety: `schedule` is called by the rank's thread; `start`, `complete` and `fail` by it
 /// or by a communication thread; `snapshot` by anyone (a watchdog, a signal's handler thread).

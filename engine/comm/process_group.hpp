@@ -27,7 +27,7 @@ struct CollectiveOptions {
 ///
 /// Thread-safety: one rank, one thread (or actor); a backend may use threads of its own inside.
 ///
-/// Every call is entered in the flight recorder here, so that all worlds record alike; a backend
+/// Every call is entered in the flight recorder here, so that all backends record alike; a backend
 /// implements the protected `do_*` calls, reports `started` and `completed`, and turns its failures
 /// into CommError.
 class ProcessGroup {

@@ -12,7 +12,7 @@ namespace gradsync {
 /// reduction functions, so that every backend on the CPU uses the same ones.
 using ReduceFunction = void (*)(void* out, const void* a, const void* b, std::size_t elements);
 
-/// The reduction that all CPU worlds share; with it a sum has the same bits in all of them.
+/// The reduction that all CPU backends share; with it a sum has the same bits in all of them.
 ///
 /// Arithmetic: float32 and float64 one IEEE operation; integers wrap around; float16 and bfloat16
 /// are widened to float32, added there, and rounded back to nearest even (once a hop of the ring).

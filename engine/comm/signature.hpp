@@ -18,7 +18,7 @@ std::string signature(const CollectiveRecord& record);
 /// signature(a) == signature(b), without making the texts.
 bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b);
 
-/// The cause of a kDesync error, naming both ranks' collectives. The same text in every world.
+/// The cause of a kDesync error, naming both ranks' collectives. The same text on every backend.
 std::string describe_mismatch(std::int64_t sequence, int rank_a, const std::string& signature_a,
                               int rank_b, const std::string& signature_b);
 

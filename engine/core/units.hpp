@@ -9,7 +9,7 @@
 
 namespace gradsync {
 
-/// A duration, in seconds. In a real world it is wall time, in the simulator simulated time.
+/// A duration, in seconds. Wall time on a real backend, simulated time in the simulator.
 using Seconds = std::chrono::duration<double>;
 
 /// An amount of memory or traffic, in bytes.

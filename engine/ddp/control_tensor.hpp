@@ -10,7 +10,7 @@ namespace gradsync {
 
 /// Small tensors of integers that DDP communicates for itself: counts, shapes, indices. They live
 /// where the parameters live (NCCL moves nothing else), but on the CPU where parameters are meta:
-/// control data has bytes in every world.
+/// control data has bytes on every backend.
 inline Device& control_device(const Tensor& parameter) {
   return parameter.is_meta() ? cpu_device() : parameter.device();
 }

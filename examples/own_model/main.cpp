@@ -109,9 +109,10 @@ void train_simulated(int ranks) {
   SimulationOptions options;
   options.device = &cpu_device();
   options.stack_bytes = SimulationOptions::kComputeStackBytes;
-  const RunOutcome outcome = simulate({}, ranks, options, [](const RankWorld& world, RankReport&) {
-    train(*world.process_group, *world.clock);
-  });
+  const RunOutcome outcome =
+      simulate({}, ranks, options, [](const RankRuntime& runtime, RankReport&) {
+        train(*runtime.process_group, *runtime.clock);
+      });
   for (const RankReport& report : outcome.reports) {
     if (!report.error.empty()) throw Error(report.error_code.value(), report.error);
   }

@@ -37,7 +37,7 @@ struct Blame {
     int rank = 0;
     Seconds late{0};  ///< behind the rank in the middle
   };
-  /// What the network costs where the world says that it was not as it should be: reductions that
+  /// What the network costs where it is known that it was not as it should be: reductions that
   /// took longer than their like, all ranks being there, while it was so.
   struct Network {
     std::string what;          ///< "the cables of node 1 were down from 1s to 3s"

@@ -85,9 +85,9 @@ struct Diagnosis {
 
 /// From the ranks' reports to a verdict; nothing if every rank finished, all agree and the training
 /// was what the scenario says. Does not
-/// know which world the reports come from: equal reports give equal text. Reports of some ranks may
-/// be missing, in any order, or without detail; what is missing is said in `notes`.
-/// `gaps`: what is missing beside reports.
+/// know which backend the reports come from: equal reports give equal text. Reports of some ranks
+/// may be missing, in any order, or without detail; what is missing is said in `notes`. `gaps`:
+/// what is missing beside reports.
 std::optional<Diagnosis> diagnose(const std::vector<RankReport>& reports, const Scenario& scenario,
                                   const EvidenceGaps& gaps = {});
 

@@ -50,7 +50,7 @@ enum class FirstFailure { kNone, kTimeout, kError, kDeath };
 struct Digest {
   const Scenario* scenario = nullptr;
   EvidenceGaps gaps;
-  std::vector<RankView> ranks;  ///< by rank, all of the world
+  std::vector<RankView> ranks;  ///< by rank, all ranks
   FirstFailure first_failure = FirstFailure::kNone;
   int first_failed_rank = -1;      ///< -1 for kNone
   std::vector<int> foreign_ranks;  ///< of reports that cannot be of this run's ranks; left out

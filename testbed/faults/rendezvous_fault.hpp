@@ -9,7 +9,7 @@
 
 namespace gradsync {
 
-/// What a rank does before it meets the others, called by its world: comes late, or, by `stall`,
+/// What a rank does before it meets the others, called by its backend: comes late, or, by `stall`,
 /// never.
 void come_to_rendezvous(const std::vector<FaultSpec>& faults, const ImperfectionSpec& imperfections,
                         int rank, Clock& clock, const std::function<void()>& stall);

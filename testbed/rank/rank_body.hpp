@@ -20,7 +20,7 @@ using RunObserver = std::function<void(const nlohmann::ordered_json& event)>;
 /// A simulated rank waits by switching to another actor on the same thread. It must therefore not
 /// wait inside a catch block or a destructor (the thread's exception state would be shared), and it
 /// must let an exception that is not a std::exception pass.
-using RankMain = std::function<void(const RankWorld&, RankReport&)>;
+using RankMain = std::function<void(const RankRuntime&, RankReport&)>;
 
 /// What all ranks of a run do, on any backend: train the scenario, measure all-reduces.
 struct RankBody {

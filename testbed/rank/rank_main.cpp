@@ -46,18 +46,18 @@ std::string with_rank(const std::string& what, const RankReport& report) {
 
 }  // namespace
 
-void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& report) {
-  report.rank = world.process_group->rank();
-  report.world_size = world.process_group->size();
-  world.process_group->set_detail(scenario.detail);
-  ReportKeeper keeper(report, *world.clock, world.process_group->flight_recorder(),
-                      world.report_mutex, report.rank < scenario.output.detail_ranks);
+void run_rank(const Scenario& scenario, const RankRuntime& runtime, RankReport& report) {
+  report.rank = runtime.process_group->rank();
+  report.world_size = runtime.process_group->size();
+  runtime.process_group->set_detail(scenario.detail);
+  ReportKeeper keeper(report, *runtime.clock, runtime.process_group->flight_recorder(),
+                      runtime.report_mutex, report.rank < scenario.output.detail_ranks);
   keeper.enter(Phase::kInit);
   std::exception_ptr failure;
   try {
-    train_rank(scenario, world, keeper);
+    train_rank(scenario, runtime, keeper);
     keeper.finished();
-    shut_down(*world.process_group, keeper);
+    shut_down(*runtime.process_group, keeper);
     return;
   } catch (const CommError& error) {
     keeper.update([&](RankReport& r) { r.failed_collective = error.record(); });
@@ -66,19 +66,19 @@ void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& repo
   } catch (const Error& error) {
     const std::string what = with_rank(error.what(), report);
     keeper.failed(error.code(), what);
-    world.clock->sleep(kTellOthersAfter);
+    runtime.clock->sleep(kTellOthersAfter);
     failure = what == error.what() ? std::current_exception()
                                    : std::make_exception_ptr(Error(error.code(), what));
   } catch (const std::exception& error) {
     const std::string what = with_rank(error.what(), report);
     keeper.failed(ErrorCode::kInternal, what);
-    world.clock->sleep(kTellOthersAfter);
+    runtime.clock->sleep(kTellOthersAfter);
     failure = std::make_exception_ptr(Error(ErrorCode::kInternal, what));
   }
   // Outside the handlers: in the simulator other ranks run while this one waits.
   keeper.cleans_up();
-  if (world.before_clean_up) world.before_clean_up();
-  clean_up(scenario.faults, report.rank, *world.clock, world.block);
+  if (runtime.before_clean_up) runtime.before_clean_up();
+  clean_up(scenario.faults, report.rank, *runtime.clock, runtime.block);
   std::rethrow_exception(failure);
 }
 

@@ -14,8 +14,8 @@
 
 namespace gradsync {
 
-/// What a world gives to one rank.
-struct RankWorld {
+/// What a backend gives to one rank.
+struct RankRuntime {
   ProcessGroup* process_group = nullptr;
   Clock* clock = nullptr;
   /// Where the parameters live. Replayed models use the meta device in the simulator.
@@ -25,7 +25,7 @@ struct RankWorld {
   /// Called after each step with its record, on the rank's thread or actor: progress for a person.
   /// Must not wait for other ranks. May be empty.
   std::function<void(const StepRecord&)> on_step;
-  /// Held while the report changes, for a world that reads it meanwhile; null: none does.
+  /// Held while the report changes, for a backend that reads it meanwhile; null: none does.
   std::mutex* report_mutex = nullptr;
   /// Ends the rank's process without a word, where a fault says so (FaultEvents::Rank).
   std::function<void(const ProcessEnd&)> end_process = {};
@@ -36,8 +36,8 @@ struct RankWorld {
   std::function<void()> block = {};
 };
 
-/// Trains one rank from the first collective to shutdown. The same function in every world: a Gloo
-/// process calls it once, a simulated run once in each actor.
+/// Trains one rank from the first collective to shutdown. The same function on every backend: a
+/// Gloo process calls it once, a simulated run once in each actor.
 ///
 /// Fills `report` as it goes, so that a caller who stops the rank (a deadlock in the simulator, a
 /// signal) can still read where it was; `collectives` and `flight` are filled when the function is
@@ -48,6 +48,6 @@ struct RankWorld {
 /// `report.error`, and the rank has still finished. An Error that ended the rank is recorded in the
 /// report and rethrown. Where the scenario says train.check_hashes the ranks compare their
 /// parameters after every train.hash_every steps, and all throw Error(kDesync) when they differ.
-void run_rank(const Scenario& scenario, const RankWorld& world, RankReport& report);
+void run_rank(const Scenario& scenario, const RankRuntime& runtime, RankReport& report);
 
 }  // namespace gradsync

@@ -42,15 +42,15 @@ class StepReporter final : public LoopObserver {
 /// place of a fault, stands where all ranks come to it.
 class RankTraining {
  public:
-  RankTraining(const Scenario& scenario, const RankWorld& world, ReportKeeper& keeper)
+  RankTraining(const Scenario& scenario, const RankRuntime& runtime, ReportKeeper& keeper)
       : scenario_(scenario),
-        group_(*world.process_group),
-        device_(*world.device),
+        group_(*runtime.process_group),
+        device_(*runtime.device),
         keeper_(keeper),
         faults_(scenario.faults, group_.rank()),
-        events_(faults_, lend(world)),
-        host_(*world.clock, faults_, scenario.imperfections, group_.rank()),
-        inputs_(world.inputs ? world.inputs : load_inputs(scenario)),
+        events_(faults_, lend(runtime)),
+        host_(*runtime.clock, faults_, scenario.imperfections, group_.rank()),
+        inputs_(runtime.inputs ? runtime.inputs : load_inputs(scenario)),
         sampler_(faults_.sampler(scenario.sampler)),
         loader_(*inputs_->dataset,
                 DistributedSampler(inputs_->dataset->size(), group_.size(),
@@ -69,7 +69,7 @@ class RankTraining {
         policy_(faults_),
         recorder_({scenario, keeper, host_.clock(), *model_, ddp_, *optimizer_, scaler_, tensors_}),
         hash_check_(scenario.train, group_, device_, host_.clock(), recorder_, keeper),
-        reporter_(keeper, world.on_step),
+        reporter_(keeper, runtime.on_step),
         optimizer_time_(host_.clock(), optimizer_cost()) {
     register_comm_hook(ddp_, scenario.ddp);
     describe_buckets(keeper, ddp_);
@@ -96,15 +96,15 @@ class RankTraining {
 
  private:
   /// What the events need of this rank.
-  FaultEvents::Rank lend(const RankWorld& world) {
+  FaultEvents::Rank lend(const RankRuntime& runtime) {
     FaultEvents::Rank rank;
-    rank.group = world.process_group;
-    rank.clock = world.clock;
-    rank.device = world.device;
+    rank.group = runtime.process_group;
+    rank.clock = runtime.clock;
+    rank.device = runtime.device;
     rank.enter = [this](Phase phase) { keeper_.enter(phase); };
     rank.raised = [this](const std::string& what) { keeper_.note(RankEventKind::kRaised, what); };
     rank.evaluate = [this](bool through_ddp) { fault_observer_.evaluate(through_ddp); };
-    rank.end_process = world.end_process;
+    rank.end_process = runtime.end_process;
     return rank;
   }
 
@@ -188,9 +188,9 @@ class RankTraining {
 
 }  // namespace
 
-void train_rank(const Scenario& scenario, const RankWorld& world, ReportKeeper& keeper) {
+void train_rank(const Scenario& scenario, const RankRuntime& runtime, ReportKeeper& keeper) {
   // Not on the stack: that of a simulated rank is small.
-  std::make_unique<RankTraining>(scenario, world, keeper)->run();
+  std::make_unique<RankTraining>(scenario, runtime, keeper)->run();
 }
 
 }  // namespace gradsync

@@ -14,18 +14,18 @@ bool shards_are_alike(const Scenario& scenario) {
 
 RankMain load_training(const Scenario& scenario, const RunObserver& observer) {
   // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
-  return
-      [&scenario, &observer, inputs = load_inputs(scenario)](RankWorld world, RankReport& report) {
-        world.inputs = inputs;
-        if (observer && world.process_group->rank() == 0) {
-          world.on_step = [&observer](const StepRecord& step) {
-            nlohmann::ordered_json event = to_json(step);
-            event["checksums"].clear();
-            observer(event);
-          };
-        }
-        run_rank(scenario, world, report);
+  return [&scenario, &observer, inputs = load_inputs(scenario)](RankRuntime runtime,
+                                                                RankReport& report) {
+    runtime.inputs = inputs;
+    if (observer && runtime.process_group->rank() == 0) {
+      runtime.on_step = [&observer](const StepRecord& step) {
+        nlohmann::ordered_json event = to_json(step);
+        event["checksums"].clear();
+        observer(event);
       };
+    }
+    run_rank(scenario, runtime, report);
+  };
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Comparison {
 
 /// Compares, rank by rank, the sequence of collectives (operation, elements, dtype, label, and the
 /// parameters in each bucket) and the parameter hashes step by step. Times are not compared, nor
-/// which world it was. Throws Error(kUsage) for a directory that holds no run.
+/// which backend it was. Throws Error(kUsage) for a directory that holds no run.
 Comparison compare_runs(const std::string& directory_a, const std::string& directory_b);
 
 }  // namespace gradsync

@@ -39,7 +39,7 @@ struct NetworkLoad {
 /// "nic-3-0_UP, 96% of its bandwidth in use (0.5 of its bandwidth)"; empty where no link is known.
 std::string describe_busiest(const NetworkLoad& network);
 
-/// What a world hands back after a run.
+/// What a backend hands back after a run.
 struct RunOutcome {
   std::vector<RankReport> reports;  ///< by rank; a rank that left none has state kRunning
   Seconds wall{0};

@@ -1,4 +1,4 @@
-// Which imperfections go with which world:
+// Which imperfections go with which backend:
 //
 //                                      gloo, nccl                      message, flow   analytic
 //   compute.spread, compute.jitter,    replayed models: a computed     yes             yes

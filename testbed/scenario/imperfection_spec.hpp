@@ -13,7 +13,7 @@ namespace gradsync {
 /// speeds, loaders that stall, links that are slow, flap or are shared. Everything that is drawn
 /// comes from `seed` by CounterRandom, so that equal seeds give equal runs on every machine.
 ///
-/// What is about a rank happens in the engine and so in every world; what is about the network
+/// What is about a rank happens in the rank itself, so on every backend; what is about the network
 /// exists in the simulator alone (engine/train/imperfection_checks.cpp has the table).
 struct ImperfectionSpec {
   enum class Distribution { kLognormal, kNormal };

@@ -1,4 +1,5 @@
-// The rows of "simulation", "gloo", "nccl" and "output": the world of a run, and its files.
+// The rows of "simulation", "gloo", "nccl" and "output": what runs the ranks, and the files of a
+// run.
 
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 

@@ -1,5 +1,5 @@
 // Trains one rank with nothing but gradsync::engine: the proof that the engine needs no backend.
-// The world of this program is its own, a clock and a group of one rank.
+// The backend of this program is its own, a clock and a group of one rank.
 #include <chrono>
 #include <cstdio>
 
@@ -67,13 +67,13 @@ int main() {
   const Scenario scenario = parse_scenario(kScenario, "engine-only", ".");
   SteadyClock clock;
   OneRankGroup group(clock);
-  RankWorld world;
-  world.process_group = &group;
-  world.clock = &clock;
-  world.device = &cpu_device();
+  RankRuntime runtime;
+  runtime.process_group = &group;
+  runtime.clock = &clock;
+  runtime.device = &cpu_device();
 
   RankReport report;
-  run_rank(scenario, world, report);
+  run_rank(scenario, runtime, report);
 
   const double first = report.steps.front().loss.value();
   const double last = report.steps.back().loss.value();

@@ -41,11 +41,11 @@ std::vector<RankReport> train_on_gpus(const Scenario& scenario) {
   std::vector<RankReport> reports(static_cast<std::size_t>(scenario.ranks));
   GpuJob job(static_cast<int>(scenario.ranks));
   job.run_all([&](GpuRank& rank) {
-    RankWorld world;
-    world.process_group = &rank.group;
-    world.clock = &rank.clock;
-    world.device = &rank.device;
-    run_rank(scenario, world, reports[static_cast<std::size_t>(rank.group.rank())]);
+    RankRuntime runtime;
+    runtime.process_group = &rank.group;
+    runtime.clock = &rank.clock;
+    runtime.device = &rank.device;
+    run_rank(scenario, runtime, reports[static_cast<std::size_t>(rank.group.rank())]);
   });
   return reports;
 }

@@ -22,11 +22,11 @@ std::vector<RankReport> train_on_stand_in(const Scenario& scenario, CudaJob& job
   std::vector<int> ranks;
   for (int r = 0; r < job.size(); ++r) ranks.push_back(r);
   const auto errors = job.run_on(ranks, [&](CudaRank& rank) {
-    RankWorld world;
-    world.process_group = rank.group;
-    world.clock = rank.clock;
-    world.device = rank.device;
-    run_rank(scenario, world, reports[static_cast<std::size_t>(rank.group->rank())]);
+    RankRuntime runtime;
+    runtime.process_group = rank.group;
+    runtime.clock = rank.clock;
+    runtime.device = rank.device;
+    run_rank(scenario, runtime, reports[static_cast<std::size_t>(rank.group->rank())]);
   });
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);
@@ -147,11 +147,11 @@ TEST_CASE("nccl: a hang in training ends as one, with the step in the rank's rep
   job.options.timeout = Seconds(1);
   std::vector<RankReport> reports(2);
   job.run_on({0, 1}, [&](CudaRank& rank) {
-    RankWorld world;
-    world.process_group = rank.group;
-    world.clock = rank.clock;
-    world.device = rank.device;
-    run_rank(scenario, world, reports[static_cast<std::size_t>(rank.group->rank())]);
+    RankRuntime runtime;
+    runtime.process_group = rank.group;
+    runtime.clock = rank.clock;
+    runtime.device = rank.device;
+    run_rank(scenario, runtime, reports[static_cast<std::size_t>(rank.group->rank())]);
   });
   CHECK(reports[0].state == RankState::kFailed);
   CHECK(reports[0].error_code == ErrorCode::kTimeout);
@@ -180,12 +180,12 @@ TEST_CASE("nccl: a step that clips waits for the GPU once, when all of it has be
       waits[r].push_back(rank.device->host_waits());
       gate = std::make_unique<Gate>(rank.compute_stream());
     };
-    RankWorld world;
-    world.process_group = rank.group;
-    world.clock = rank.clock;
-    world.device = rank.device;
-    world.on_step = on_step;
-    run_rank(scenario, world, reports[r]);
+    RankRuntime runtime;
+    runtime.process_group = rank.group;
+    runtime.clock = rank.clock;
+    runtime.device = rank.device;
+    runtime.on_step = on_step;
+    run_rank(scenario, runtime, reports[r]);
   });
   for (const auto& error : errors) CHECK_FALSE(error);
   for (std::size_t r = 0; r < 2; ++r) {

@@ -83,8 +83,8 @@ SimulationOptions options_of(const Case& c, Fidelity fidelity) {
 
 double time_of(const Case& c, std::int64_t elements, Fidelity fidelity) {
   const RunOutcome outcome = simulate(
-      c.cluster, c.ranks, options_of(c, fidelity), [&](const RankWorld& world, RankReport&) {
-        world.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
+      c.cluster, c.ranks, options_of(c, fidelity), [&](const RankRuntime& runtime, RankReport&) {
+        runtime.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
       });
   for (const RankReport& report : outcome.reports) REQUIRE(report.error.empty());
   return outcome.simulated->count();
@@ -144,14 +144,14 @@ TEST_CASE("every algorithm sums over all ranks, at every fidelity") {
       constexpr std::int64_t kElements = 1003;
       SimulationOptions options = options_of(c, fidelity);
       options.device = &cpu_device();
-      const RunOutcome outcome =
-          simulate(c.cluster, c.ranks, options, [&](const RankWorld& world, RankReport& report) {
-            Tensor tensor = Tensor::empty({kElements}, DType::kFloat32, *world.device);
+      const RunOutcome outcome = simulate(
+          c.cluster, c.ranks, options, [&](const RankRuntime& runtime, RankReport& report) {
+            Tensor tensor = Tensor::empty({kElements}, DType::kFloat32, *runtime.device);
             auto* values = reinterpret_cast<float*>(tensor.data());
             for (std::int64_t i = 0; i < kElements; ++i) {
               values[i] = static_cast<float>((report.rank + 1) * (i % 100));
             }
-            world.process_group->allreduce(tensor, ReduceOp::kSum, {})->wait();
+            runtime.process_group->allreduce(tensor, ReduceOp::kSum, {})->wait();
             const auto sum = static_cast<float>(c.ranks * (c.ranks + 1) / 2);
             bool right = true;
             for (std::int64_t i = 0; i < kElements; ++i) {
@@ -172,17 +172,17 @@ TEST_CASE("NCCL's broadcast and all-gather bring every rank its bytes") {
     options.device = &cpu_device();
     std::map<std::string, double> ended;
     const RunOutcome outcome =
-        simulate(cluster, kRanks, options, [&](const RankWorld& world, RankReport& report) {
-          Tensor tensor = Tensor::empty({8}, DType::kUInt8, *world.device);
+        simulate(cluster, kRanks, options, [&](const RankRuntime& runtime, RankReport& report) {
+          Tensor tensor = Tensor::empty({8}, DType::kUInt8, *runtime.device);
           std::memset(tensor.data(), report.rank + 1, 8);
-          world.process_group->broadcast(tensor, 5, {})->wait();
+          runtime.process_group->broadcast(tensor, 5, {})->wait();
           for (int i = 0; i < 8; ++i) CHECK(static_cast<int>(tensor.data()[i]) == 6);
-          Tensor slice = Tensor::empty({3}, DType::kUInt8, *world.device);
+          Tensor slice = Tensor::empty({3}, DType::kUInt8, *runtime.device);
           std::memset(slice.data(), report.rank, 3);
-          Tensor all = Tensor::empty({3 * kRanks}, DType::kUInt8, *world.device);
-          world.process_group->allgather(all, slice, {})->wait();
+          Tensor all = Tensor::empty({3 * kRanks}, DType::kUInt8, *runtime.device);
+          runtime.process_group->allgather(all, slice, {})->wait();
           for (int i = 0; i < 3 * kRanks; ++i) CHECK(static_cast<int>(all.data()[i]) == i / 3);
-          world.process_group->barrier({})->wait();
+          runtime.process_group->barrier({})->wait();
         });
     for (const RankReport& report : outcome.reports) REQUIRE(report.error.empty());
   }
@@ -384,25 +384,26 @@ TEST_CASE("one actor stands for all ranks that are alike, at the same simulated 
   const auto run = [&](bool alike) {
     SimulationOptions options = options_of(c, Fidelity::kAnalytic);
     options.ranks_are_alike = alike;
-    return simulate(c.cluster, c.ranks, options, [&](const RankWorld& world, RankReport& report) {
-      CHECK(world.process_group->size() == 64);
-      for (int i = 0; i < 3; ++i) {
-        world.clock->advance(Seconds(1e-3));
-        world.process_group->allreduce(meta(1'000'000), ReduceOp::kSum, {})->wait();
-      }
-      // What the engine exchanges of its own has bytes: others' are like rank 0's.
-      Tensor count = Tensor::empty({1}, DType::kInt32, cpu_device());
-      *reinterpret_cast<std::int32_t*>(count.data()) = 7;
-      world.process_group->broadcast(count, 3, {})->wait();
-      Tensor all = Tensor::empty({64}, DType::kInt32, cpu_device());
-      world.process_group->allgather(all, count, {})->wait();
-      CHECK(reinterpret_cast<std::int32_t*>(all.data())[63] == 7);
-      world.process_group->allreduce(count, ReduceOp::kSum, {})->wait();
-      CHECK(*reinterpret_cast<std::int32_t*>(count.data()) == 7 * 64);
-      world.process_group->barrier({})->wait();
-      report.steps_completed = 3;
-      world.process_group->shutdown();
-    });
+    return simulate(
+        c.cluster, c.ranks, options, [&](const RankRuntime& runtime, RankReport& report) {
+          CHECK(runtime.process_group->size() == 64);
+          for (int i = 0; i < 3; ++i) {
+            runtime.clock->advance(Seconds(1e-3));
+            runtime.process_group->allreduce(meta(1'000'000), ReduceOp::kSum, {})->wait();
+          }
+          // What the engine exchanges of its own has bytes: others' are like rank 0's.
+          Tensor count = Tensor::empty({1}, DType::kInt32, cpu_device());
+          *reinterpret_cast<std::int32_t*>(count.data()) = 7;
+          runtime.process_group->broadcast(count, 3, {})->wait();
+          Tensor all = Tensor::empty({64}, DType::kInt32, cpu_device());
+          runtime.process_group->allgather(all, count, {})->wait();
+          CHECK(reinterpret_cast<std::int32_t*>(all.data())[63] == 7);
+          runtime.process_group->allreduce(count, ReduceOp::kSum, {})->wait();
+          CHECK(*reinterpret_cast<std::int32_t*>(count.data()) == 7 * 64);
+          runtime.process_group->barrier({})->wait();
+          report.steps_completed = 3;
+          runtime.process_group->shutdown();
+        });
   };
   const RunOutcome all = run(false);
   const RunOutcome one = run(true);
@@ -419,12 +420,13 @@ TEST_CASE("one actor stands for all ranks that are alike, at the same simulated 
 
 TEST_CASE("NCCL's choice is explained once for each size") {
   const Case c{"", hopper_nodes(8, 8), 16, Algorithm::kAuto};
-  const RunOutcome outcome = simulate(
-      c.cluster, c.ranks, options_of(c, Fidelity::kFlow), [&](const RankWorld& world, RankReport&) {
-        for (const std::int64_t elements : {100, 100, 50'000'000}) {
-          world.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
-        }
-      });
+  const RunOutcome outcome =
+      simulate(c.cluster, c.ranks, options_of(c, Fidelity::kFlow),
+               [&](const RankRuntime& runtime, RankReport&) {
+                 for (const std::int64_t elements : {100, 100, 50'000'000}) {
+                   runtime.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
+                 }
+               });
   REQUIRE(outcome.explanations.size() == 2);
   CHECK_THAT(outcome.explanations[0], contains("allreduce of 400 bytes: ") &&
                                           contains("<- chosen") && contains("nvls_tree"));

@@ -23,13 +23,13 @@ std::vector<std::vector<std::byte>> allreduced(const std::vector<std::vector<std
   std::vector<std::vector<std::byte>> outputs(inputs.size());
   SimulationOptions options = with_fidelity(fidelity);
   options.device = &cpu_device();
-  const RunOutcome outcome =
-      simulate(one_switch(ranks), ranks, options, [&](const RankWorld& world, RankReport& report) {
+  const RunOutcome outcome = simulate(
+      one_switch(ranks), ranks, options, [&](const RankRuntime& runtime, RankReport& report) {
         const auto rank = static_cast<std::size_t>(report.rank);
         const auto elements = static_cast<std::int64_t>(inputs[rank].size() / element_size(dtype));
-        Tensor tensor = Tensor::empty({elements}, dtype, *world.device);
+        Tensor tensor = Tensor::empty({elements}, dtype, *runtime.device);
         std::memcpy(tensor.data(), inputs[rank].data(), inputs[rank].size());
-        world.process_group->allreduce(tensor, op, {})->wait();
+        runtime.process_group->allreduce(tensor, op, {})->wait();
         outputs[rank].assign(tensor.data(), tensor.data() + tensor.nbytes());
       });
   for (const RankReport& report : outcome.reports) CHECK(report.error.empty());

@@ -21,10 +21,10 @@ std::vector<double> finish_times(int ranks, Fidelity fidelity,
                                  const std::function<WorkPtr(ProcessGroup&)>& issue) {
   std::vector<double> times(static_cast<std::size_t>(ranks));
   const RunOutcome outcome = simulate(cluster_of(ranks), ranks, with_fidelity(fidelity),
-                                      [&](const RankWorld& world, RankReport& report) {
-                                        issue(*world.process_group)->wait();
+                                      [&](const RankRuntime& runtime, RankReport& report) {
+                                        issue(*runtime.process_group)->wait();
                                         times[static_cast<std::size_t>(report.rank)] =
-                                            world.clock->now().count();
+                                            runtime.clock->now().count();
                                       });
   for (const RankReport& report : outcome.reports) CHECK(report.error.empty());
   return times;
@@ -44,9 +44,9 @@ TEST_CASE("a broadcast brings the root's data to every rank") {
       for (int root = 0; root < ranks; ++root) {
         std::vector<std::vector<std::int64_t>> results(static_cast<std::size_t>(ranks));
         simulate(cluster_of(ranks), ranks, with_fidelity(fidelity),
-                 [&](const RankWorld& world, RankReport& report) {
+                 [&](const RankRuntime& runtime, RankReport& report) {
                    Tensor tensor = Tensor::from<std::int64_t>({report.rank, 7, -report.rank}, {3});
-                   world.process_group->broadcast(tensor, root, {})->wait();
+                   runtime.process_group->broadcast(tensor, root, {})->wait();
                    const auto values = tensor.span<std::int64_t>();
                    results[static_cast<std::size_t>(report.rank)].assign(values.begin(),
                                                                          values.end());
@@ -64,14 +64,14 @@ TEST_CASE("an all-gather brings every rank's slice to every rank, odd sizes too"
     for (const int ranks : {1, 2, 3, 8}) {
       for (const std::int64_t elements : {1, 5}) {
         simulate(cluster_of(ranks), ranks, with_fidelity(fidelity),
-                 [&](const RankWorld& world, RankReport& report) {
+                 [&](const RankRuntime& runtime, RankReport& report) {
                    std::vector<std::uint8_t> own(static_cast<std::size_t>(elements));
                    for (std::size_t i = 0; i < own.size(); ++i) {
                      own[i] = static_cast<std::uint8_t>(10 * report.rank + static_cast<int>(i));
                    }
                    const Tensor input = Tensor::from<std::uint8_t>(own, {elements});
                    Tensor output = Tensor::zeros({ranks, elements}, DType::kUInt8, cpu_device());
-                   world.process_group->allgather(output, input, {})->wait();
+                   runtime.process_group->allgather(output, input, {})->wait();
                    const auto values = output.span<std::uint8_t>();
                    for (int r = 0; r < ranks; ++r) {
                      for (std::int64_t i = 0; i < elements; ++i) {
@@ -123,11 +123,12 @@ TEST_CASE("the sends of a broadcast's root share its cable") {
 
 TEST_CASE("nothing to send, or nobody to send to, takes no time and waits for nobody") {
   for (const Fidelity fidelity : {Fidelity::kMessage, Fidelity::kFlow}) {
-    const RunOutcome empty = simulate(
-        cluster_of(2), 2, with_fidelity(fidelity), [&](const RankWorld& world, RankReport& report) {
-          if (report.rank == 1) return;
-          world.process_group->allreduce(meta(0), ReduceOp::kSum, {})->wait();
-        });
+    const RunOutcome empty =
+        simulate(cluster_of(2), 2, with_fidelity(fidelity),
+                 [&](const RankRuntime& runtime, RankReport& report) {
+                   if (report.rank == 1) return;
+                   runtime.process_group->allreduce(meta(0), ReduceOp::kSum, {})->wait();
+                 });
     CHECK(empty.simulated->count() == 0);
     CHECK(empty.reports[0].state == RankState::kFinished);
     for (const auto& issue : std::vector<std::function<WorkPtr(ProcessGroup&)>>{
@@ -147,17 +148,17 @@ TEST_CASE("collectives run while the rank computes, and in their order") {
   for (const Fidelity fidelity : {Fidelity::kMessage, Fidelity::kFlow}) {
     const RunOutcome outcome =
         simulate(one_switch(kRanks, Seconds(0), kBandwidth), kRanks, with_fidelity(fidelity),
-                 [&](const RankWorld& world, RankReport&) {
-                   ProcessGroup& group = *world.process_group;
+                 [&](const RankRuntime& runtime, RankReport&) {
+                   ProcessGroup& group = *runtime.process_group;
                    const WorkPtr first = group.allreduce(meta(kElements), ReduceOp::kSum, {});
                    const WorkPtr second = group.allreduce(meta(kElements), ReduceOp::kSum, {});
                    CHECK(!first->is_completed());
-                   world.clock->advance(Seconds(5e-3));
+                   runtime.clock->advance(Seconds(5e-3));
                    CHECK(first->is_completed());
                    second->wait();
                    second->wait();
                    first->wait();
-                   CHECK(world.clock->now().count() == Approx(5e-3));
+                   CHECK(runtime.clock->now().count() == Approx(5e-3));
                  });
     for (const RankReport& report : outcome.reports) {
       CHECK(report.error.empty());
@@ -175,14 +176,15 @@ TEST_CASE("collectives run while the rank computes, and in their order") {
 TEST_CASE("with two communication threads two collectives share the network") {
   SimulationOptions options = with_fidelity(Fidelity::kFlow);
   options.communication_threads = 2;
-  const RunOutcome outcome = simulate(
-      one_switch(2, Seconds(0), kBandwidth), 2, options, [&](const RankWorld& world, RankReport&) {
-        ProcessGroup& group = *world.process_group;
-        const WorkPtr a = group.allreduce(meta(250'000), ReduceOp::kSum, {});
-        const WorkPtr b = group.allreduce(meta(250'000), ReduceOp::kSum, {});
-        a->wait();
-        b->wait();
-      });
+  const RunOutcome outcome =
+      simulate(one_switch(2, Seconds(0), kBandwidth), 2, options,
+               [&](const RankRuntime& runtime, RankReport&) {
+                 ProcessGroup& group = *runtime.process_group;
+                 const WorkPtr a = group.allreduce(meta(250'000), ReduceOp::kSum, {});
+                 const WorkPtr b = group.allreduce(meta(250'000), ReduceOp::kSum, {});
+                 a->wait();
+                 b->wait();
+               });
   for (const CollectiveRecord& record : outcome.reports[0].flight) {
     CHECK(record.started.count() == 0.0);
     CHECK(record.completed.count() == Approx(2e-3));

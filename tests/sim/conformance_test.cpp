@@ -20,11 +20,11 @@ World simulated_world(Fidelity fidelity, int communication_threads = 1) {
     options.communication_threads = communication_threads;
     options.stack_bytes = SimulationOptions::kComputeStackBytes;
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
-    const RunOutcome outcome =
-        simulate(one_switch(size), size, options, [&](const RankWorld& world, RankReport& report) {
+    const RunOutcome outcome = simulate(
+        one_switch(size), size, options, [&](const RankRuntime& runtime, RankReport& report) {
           try {
-            function(*world.process_group);
-            world.process_group->shutdown();
+            function(*runtime.process_group);
+            runtime.process_group->shutdown();
           } catch (const std::exception&) {
             errors[static_cast<std::size_t>(report.rank)] = std::current_exception();
             throw;

@@ -27,12 +27,12 @@ std::vector<double> irregular_job(Fidelity fidelity) {
   SimulationOptions options = with_fidelity(fidelity);
   options.communication_threads = 2;
   const RunOutcome outcome =
-      simulate(cluster, 6, options, [](const RankWorld& world, RankReport& report) {
-        ProcessGroup& group = *world.process_group;
+      simulate(cluster, 6, options, [](const RankRuntime& runtime, RankReport& report) {
+        ProcessGroup& group = *runtime.process_group;
         for (int step = 0; step < 3; ++step) {
           std::vector<WorkPtr> works;
           for (int bucket = 0; bucket < 5; ++bucket) {
-            world.clock->advance(Seconds(1e-4 * (1 + (report.rank * 7 + bucket * 3) % 5)));
+            runtime.clock->advance(Seconds(1e-4 * (1 + (report.rank * 7 + bucket * 3) % 5)));
             works.push_back(group.allreduce(meta(10'007 * (bucket + 1)), ReduceOp::kSum, {}));
           }
           for (const WorkPtr& work : works) work->wait();

@@ -13,8 +13,8 @@ using namespace gradsync::test;
 
 namespace {
 
-WorkPtr allreduce(const RankWorld& world, std::int64_t elements, const std::string& what) {
-  return world.process_group->allreduce(meta(elements), ReduceOp::kSum, labelled(what));
+WorkPtr allreduce(const RankRuntime& runtime, std::int64_t elements, const std::string& what) {
+  return runtime.process_group->allreduce(meta(elements), ReduceOp::kSum, labelled(what));
 }
 
 const RankReport& report_of(const RunOutcome& outcome, int rank) {
@@ -28,17 +28,18 @@ TEST_CASE("a deadlock is found at the instant at which nothing can move any more
     // Rank 2 leaves after one all-reduce, as with uneven shards; the others want a second one.
     // Rank 1 still computes for 0.25 s before it gets there: that is when the job is stuck.
     const RunOutcome outcome = simulate(one_switch(3), 3, with_fidelity(fidelity),
-                                        [&](const RankWorld& world, RankReport& report) {
-                                          allreduce(world, 1000, "first")->wait();
+                                        [&](const RankRuntime& runtime, RankReport& report) {
+                                          allreduce(runtime, 1000, "first")->wait();
                                           report.steps_completed = 1;
                                           if (report.rank == 2) {
                                             report.phase = Phase::kShutdown;
-                                            world.process_group->shutdown();
+                                            runtime.process_group->shutdown();
                                             return;
                                           }
-                                          if (report.rank == 1) world.clock->advance(Seconds(0.25));
+                                          if (report.rank == 1)
+                                            runtime.clock->advance(Seconds(0.25));
                                           report.phase = Phase::kBackward;
-                                          const WorkPtr work = allreduce(world, 2000, "second");
+                                          const WorkPtr work = allreduce(runtime, 2000, "second");
                                           work->wait();
                                           report.steps_completed = 2;  // never
                                         });
@@ -69,9 +70,9 @@ TEST_CASE("a deadlock comes before the timeout, and unwinds the ranks' stacks") 
   SimulationOptions options;
   options.timeout = Seconds(30);
   const RunOutcome outcome =
-      simulate(one_switch(2), 2, options, [&](const RankWorld& world, RankReport& report) {
+      simulate(one_switch(2), 2, options, [&](const RankRuntime& runtime, RankReport& report) {
         const Guard guard{&unwound};
-        if (report.rank == 0) allreduce(world, 1000, "alone")->wait();
+        if (report.rank == 0) allreduce(runtime, 1000, "alone")->wait();
       });
   CHECK(outcome.simulated->count() == 0.0);
   CHECK(unwound == 2);
@@ -83,11 +84,11 @@ TEST_CASE("a wait that lasts longer than the timeout ends the job, and names the
   SimulationOptions options;
   options.timeout = Seconds(30);
   const RunOutcome outcome =
-      simulate(one_switch(3), 3, options, [](const RankWorld& world, RankReport& report) {
+      simulate(one_switch(3), 3, options, [](const RankRuntime& runtime, RankReport& report) {
         // Rank 2 is alive: it saves a checkpoint for 700 s.
-        if (report.rank == 1) world.clock->advance(Seconds(5));
-        if (report.rank == 2) world.clock->advance(Seconds(700));
-        allreduce(world, 1, "loss")->wait();
+        if (report.rank == 1) runtime.clock->advance(Seconds(5));
+        if (report.rank == 2) runtime.clock->advance(Seconds(700));
+        allreduce(runtime, 1, "loss")->wait();
       });
   const RankReport& first = report_of(outcome, 0);
   CHECK(first.state == RankState::kFailed);
@@ -111,12 +112,12 @@ TEST_CASE("waits shorter than the timeout are not disturbed by it") {
   SimulationOptions options;
   options.timeout = Seconds(1);
   const RunOutcome outcome =
-      simulate(one_switch(2), 2, options, [](const RankWorld& world, RankReport& report) {
+      simulate(one_switch(2), 2, options, [](const RankRuntime& runtime, RankReport& report) {
         for (int step = 0; step < 10; ++step) {
-          if (report.rank == step % 2) world.clock->advance(Seconds(0.9));
-          allreduce(world, 1000, "gradients")->wait();
+          if (report.rank == step % 2) runtime.clock->advance(Seconds(0.9));
+          allreduce(runtime, 1000, "gradients")->wait();
         }
-        world.process_group->shutdown();
+        runtime.process_group->shutdown();
       });
   for (const RankReport& report : outcome.reports) {
     CHECK(report.error.empty());
@@ -128,14 +129,14 @@ TEST_CASE("waits shorter than the timeout are not disturbed by it") {
 TEST_CASE("a rank that throws ends the others at the same simulated instant") {
   for (const Fidelity fidelity : {Fidelity::kMessage, Fidelity::kFlow}) {
     const RunOutcome outcome = simulate(one_switch(4), 4, with_fidelity(fidelity),
-                                        [](const RankWorld& world, RankReport& report) {
-                                          allreduce(world, 1000, "first")->wait();
+                                        [](const RankRuntime& runtime, RankReport& report) {
+                                          allreduce(runtime, 1000, "first")->wait();
                                           if (report.rank == 1) {
-                                            world.clock->advance(Seconds(2));
+                                            runtime.clock->advance(Seconds(2));
                                             throw std::runtime_error("CUDA out of memory");
                                           }
-                                          if (report.rank == 3) world.clock->advance(Seconds(5));
-                                          allreduce(world, 1000, "second")->wait();
+                                          if (report.rank == 3) runtime.clock->advance(Seconds(5));
+                                          allreduce(runtime, 1000, "second")->wait();
                                         });
     CHECK(report_of(outcome, 1).state == RankState::kFailed);
     CHECK(report_of(outcome, 1).error == "CUDA out of memory");
@@ -176,9 +177,9 @@ TEST_CASE("collectives that differ end every rank with both sides named") {
   for (const Fidelity fidelity : {Fidelity::kMessage, Fidelity::kFlow}) {
     for (const Mismatch& mismatch : mismatches) {
       const RunOutcome outcome = simulate(one_switch(4), 4, with_fidelity(fidelity),
-                                          [&](const RankWorld& world, RankReport& report) {
-                                            ProcessGroup& group = *world.process_group;
-                                            allreduce(world, 1000, "same")->wait();
+                                          [&](const RankRuntime& runtime, RankReport& report) {
+                                            ProcessGroup& group = *runtime.process_group;
+                                            allreduce(runtime, 1000, "same")->wait();
                                             if (report.rank == 2) {
                                               mismatch.odd(group)->wait();
                                             } else {
@@ -199,10 +200,10 @@ TEST_CASE("collectives that differ end every rank with both sides named") {
 TEST_CASE("shutdown waits for the last rank") {
   std::vector<double> left(3);
   const RunOutcome outcome =
-      simulate(one_switch(3), 3, {}, [&](const RankWorld& world, RankReport& report) {
-        world.clock->advance(Seconds(report.rank));
-        world.process_group->shutdown();
-        left[static_cast<std::size_t>(report.rank)] = world.clock->now().count();
+      simulate(one_switch(3), 3, {}, [&](const RankRuntime& runtime, RankReport& report) {
+        runtime.clock->advance(Seconds(report.rank));
+        runtime.process_group->shutdown();
+        left[static_cast<std::size_t>(report.rank)] = runtime.clock->now().count();
       });
   CHECK(left == std::vector<double>{2, 2, 2});
   for (const RankReport& report : outcome.reports) CHECK(report.state == RankState::kFinished);
@@ -212,9 +213,9 @@ TEST_CASE("shutdown ends with the timeout, or with another rank's failure") {
   SimulationOptions options;
   options.timeout = Seconds(10);
   const RunOutcome slow =
-      simulate(one_switch(2), 2, options, [](const RankWorld& world, RankReport& report) {
-        if (report.rank == 1) world.clock->advance(Seconds(20));
-        world.process_group->shutdown();
+      simulate(one_switch(2), 2, options, [](const RankRuntime& runtime, RankReport& report) {
+        if (report.rank == 1) runtime.clock->advance(Seconds(20));
+        runtime.process_group->shutdown();
       });
   CHECK(report_of(slow, 0).error_code == ErrorCode::kTimeout);
   CHECK(report_of(slow, 0).ended.count() == Approx(10));
@@ -222,20 +223,20 @@ TEST_CASE("shutdown ends with the timeout, or with another rank's failure") {
   CHECK(report_of(slow, 1).error_code == ErrorCode::kPeerFailed);
 
   const RunOutcome failed =
-      simulate(one_switch(2), 2, options, [](const RankWorld& world, RankReport& report) {
+      simulate(one_switch(2), 2, options, [](const RankRuntime& runtime, RankReport& report) {
         if (report.rank == 1) throw std::runtime_error("disk full");
-        world.process_group->shutdown();
+        runtime.process_group->shutdown();
       });
   CHECK(report_of(failed, 0).error_code == ErrorCode::kPeerFailed);
   CHECK_THAT(report_of(failed, 0).error, contains("rank 1 failed: disk full"));
 }
 
 TEST_CASE("a work that failed throws the same error again, and one that was done stays done") {
-  simulate(one_switch(2), 2, {}, [](const RankWorld& world, RankReport& report) {
-    const WorkPtr done = allreduce(world, 1000, "done");
+  simulate(one_switch(2), 2, {}, [](const RankRuntime& runtime, RankReport& report) {
+    const WorkPtr done = allreduce(runtime, 1000, "done");
     done->wait();
     if (report.rank == 1) throw std::runtime_error("gone");
-    const WorkPtr failed = allreduce(world, 1000, "failed");
+    const WorkPtr failed = allreduce(runtime, 1000, "failed");
     std::vector<std::string> errors;
     for (int i = 0; i < 2; ++i) {
       try {

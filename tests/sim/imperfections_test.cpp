@@ -175,10 +175,10 @@ TEST_CASE("compute beside communication is stretched exactly, and no longer than
     options.imperfections.while_communicating = factor;
     Times times;
     const RunOutcome outcome = simulate(one_switch(2, Seconds(0), 4e9), 2, options,
-                                        [&](const RankWorld& world, RankReport& report) {
-                                          Clock& clock = *world.clock;
+                                        [&](const RankRuntime& runtime, RankReport& report) {
+                                          Clock& clock = *runtime.clock;
                                           clock.advance(Seconds(1));
-                                          const WorkPtr work = world.process_group->allreduce(
+                                          const WorkPtr work = runtime.process_group->allreduce(
                                               meta(1'000'000'000), ReduceOp::kSum, {});
                                           clock.advance(Seconds(0.25 * compute));
                                           clock.advance(Seconds(0.75 * compute));
@@ -251,8 +251,8 @@ TEST_CASE("a link that is down for a part of every period costs that part of its
       cluster.intra_node = {{1e12}, Seconds(0)};
       cluster.inter_node = {{1e9}, Seconds(0)};
       const RunOutcome outcome =
-          simulate(cluster, 2, options, [&](const RankWorld& world, RankReport&) {
-            world.process_group->allreduce(meta(500'000'000), ReduceOp::kSum, {})->wait();
+          simulate(cluster, 2, options, [&](const RankRuntime& runtime, RankReport&) {
+            runtime.process_group->allreduce(meta(500'000'000), ReduceOp::kSum, {})->wait();
           });
       CHECK(outcome.reports[0].state == RankState::kFinished);
       return outcome.simulated->count();
@@ -273,9 +273,10 @@ TEST_CASE("traffic of others takes its rate, and leaves the job the rest") {
       cluster.nodes = 2;
       cluster.intra_node = {{1e12}, Seconds(0)};
       cluster.inter_node = {{1e9}, Seconds(0)};
-      RunOutcome outcome = simulate(cluster, 2, options, [&](const RankWorld& world, RankReport&) {
-        world.process_group->allreduce(meta(500'000'000), ReduceOp::kSum, {})->wait();
-      });
+      RunOutcome outcome =
+          simulate(cluster, 2, options, [&](const RankRuntime& runtime, RankReport&) {
+            runtime.process_group->allreduce(meta(500'000'000), ReduceOp::kSum, {})->wait();
+          });
       load = outcome.network;
       return outcome.simulated->count();
     };

@@ -42,8 +42,8 @@ double seconds_with(const std::vector<FaultSpec>& faults, Fidelity fidelity,
   options.faults = faults;
   options.timeout = Seconds(1000);
   const RunOutcome outcome =
-      simulate(two_nodes(latency), 2, options, [](const RankWorld& world, RankReport&) {
-        world.process_group->allreduce(meta(500'000'000), ReduceOp::kSum, {})->wait();
+      simulate(two_nodes(latency), 2, options, [](const RankRuntime& runtime, RankReport&) {
+        runtime.process_group->allreduce(meta(500'000'000), ReduceOp::kSum, {})->wait();
       });
   CHECK(outcome.reports[0].state == RankState::kFinished);
   return outcome.simulated->count();
@@ -93,9 +93,9 @@ TEST_CASE("link: a message without bytes does not pass a link that is down") {
     options.faults = faults;
     options.timeout = Seconds(5);
     const RunOutcome outcome =
-        simulate(two_nodes(), 2, options, [](const RankWorld& world, RankReport&) {
-          world.clock->advance(Seconds(1));
-          world.process_group->barrier({})->wait();
+        simulate(two_nodes(), 2, options, [](const RankRuntime& runtime, RankReport&) {
+          runtime.clock->advance(Seconds(1));
+          runtime.process_group->barrier({})->wait();
         });
     return outcome.reports[0].state == RankState::kFinished ? outcome.simulated->count() : -1;
   };

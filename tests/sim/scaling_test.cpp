@@ -72,9 +72,9 @@ TEST_CASE("a rank that is late delays the whole ring by as much") {
     for (const int late : {0, 3, 5}) {
       const RunOutcome outcome =
           simulate(one_switch(kRanks), kRanks, with_fidelity(fidelity),
-                   [&](const RankWorld& world, RankReport& report) {
-                     if (report.rank == late) world.clock->advance(Seconds(1));
-                     world.process_group->allreduce(meta(kElements), ReduceOp::kSum, {})->wait();
+                   [&](const RankRuntime& runtime, RankReport& report) {
+                     if (report.rank == late) runtime.clock->advance(Seconds(1));
+                     runtime.process_group->allreduce(meta(kElements), ReduceOp::kSum, {})->wait();
                    });
       CHECK(outcome.simulated->count() == Approx(1 + alone).epsilon(1e-6));
       for (const RankReport& report : outcome.reports) {
@@ -91,8 +91,8 @@ TEST_CASE("two all-reduces at once take twice as long as one, on a network that 
     options.communication_threads = 2;
     const ClusterSpec cluster = one_switch(4, Seconds(0));
     const RunOutcome outcome =
-        simulate(cluster, 4, options, [&](const RankWorld& world, RankReport&) {
-          ProcessGroup& group = *world.process_group;
+        simulate(cluster, 4, options, [&](const RankRuntime& runtime, RankReport&) {
+          ProcessGroup& group = *runtime.process_group;
           const WorkPtr a = group.allreduce(meta(kElements), ReduceOp::kSum, {});
           const WorkPtr b = group.allreduce(meta(kElements), ReduceOp::kSum, {});
           a->wait();
@@ -106,7 +106,7 @@ TEST_CASE("two all-reduces at once take twice as long as one, on a network that 
 TEST_CASE("auto simulates messages for few ranks and flows for many, and says so") {
   const auto note = [](int ranks, Fidelity fidelity) {
     return simulate(one_switch(ranks), ranks, with_fidelity(fidelity),
-                    [](const RankWorld&, RankReport&) {})
+                    [](const RankRuntime&, RankReport&) {})
         .notes.at(0);
   };
   CHECK(note(16, Fidelity::kAuto) == "fidelity message (auto: 16 ranks; message up to 16)");
@@ -119,16 +119,16 @@ TEST_CASE("a thousand ranks of a replayed model fit in a few hundred megabytes")
   constexpr int kRanks = 1024;
   const RunOutcome outcome = simulate(
       nodes_of(8, 300e9, 25e9), kRanks, with_fidelity(Fidelity::kAuto),
-      [](const RankWorld& world, RankReport&) {
+      [](const RankRuntime& runtime, RankReport&) {
         for (int step = 0; step < 2; ++step) {
           std::vector<WorkPtr> works;
           for (int bucket = 0; bucket < 5; ++bucket) {
-            world.clock->advance(Seconds(5e-3));
-            works.push_back(world.process_group->allreduce(meta(6'553'600), ReduceOp::kSum, {}));
+            runtime.clock->advance(Seconds(5e-3));
+            works.push_back(runtime.process_group->allreduce(meta(6'553'600), ReduceOp::kSum, {}));
           }
           for (const WorkPtr& work : works) work->wait();
         }
-        world.process_group->shutdown();
+        runtime.process_group->shutdown();
       });
   for (const RankReport& report : outcome.reports) REQUIRE(report.state == RankState::kFinished);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -141,10 +141,10 @@ TEST_CASE("a rank that computes has the stack for it") {
   SimulationOptions options;
   options.stack_bytes = SimulationOptions::kComputeStackBytes;
   const RunOutcome outcome =
-      simulate(one_switch(2), 2, options, [](const RankWorld& world, RankReport&) {
+      simulate(one_switch(2), 2, options, [](const RankRuntime& runtime, RankReport&) {
         volatile std::byte buffer[kUsed];
         for (std::size_t i = 0; i < kUsed; i += 512) buffer[i] = std::byte{1};
-        world.process_group->barrier({})->wait();
+        runtime.process_group->barrier({})->wait();
         std::size_t sum = 0;
         for (std::size_t i = 0; i < kUsed; i += 512) {
           sum += static_cast<std::size_t>(buffer[i]);

@@ -38,9 +38,9 @@ inline CollectiveOptions labelled(const std::string& what) {
 /// Simulated time of one all-reduce of `elements` float32 that all ranks issue at time 0.
 inline Seconds allreduce_time(const ClusterSpec& cluster, int ranks, std::int64_t elements,
                               Fidelity fidelity) {
-  const RunOutcome outcome =
-      simulate(cluster, ranks, with_fidelity(fidelity), [&](const RankWorld& world, RankReport&) {
-        world.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
+  const RunOutcome outcome = simulate(
+      cluster, ranks, with_fidelity(fidelity), [&](const RankRuntime& runtime, RankReport&) {
+        runtime.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
       });
   return *outcome.simulated;
 }

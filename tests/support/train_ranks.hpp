@@ -19,12 +19,12 @@ inline std::vector<RankReport> train_ranks(
   const auto inputs = load_inputs(scenario);
   try {
     run_ranks(world, [&](RankContext& context) {
-      RankWorld rank_world;
-      rank_world.process_group = &context.group;
-      rank_world.clock = &context.clock;
-      rank_world.device = &device;
-      rank_world.inputs = inputs;
-      run_rank(scenario, rank_world, reports[static_cast<std::size_t>(context.rank)]);
+      RankRuntime runtime;
+      runtime.process_group = &context.group;
+      runtime.clock = &context.clock;
+      runtime.device = &device;
+      runtime.inputs = inputs;
+      run_rank(scenario, runtime, reports[static_cast<std::size_t>(context.rank)]);
     });
   } catch (const Error&) {
     // It stands in the report of its rank.

@@ -55,13 +55,13 @@ class SpoilingGroup final : public ProcessGroup {
 };
 
 std::vector<BenchRow> rows_of(SpoilingGroup& group, Clock& clock, const AllreduceBench& bench) {
-  RankWorld world;
-  world.process_group = &group;
-  world.clock = &clock;
-  world.device = &cpu_device();
+  RankRuntime runtime;
+  runtime.process_group = &group;
+  runtime.clock = &clock;
+  runtime.device = &cpu_device();
   RankReport report;
   std::vector<BenchRow> rows;
-  run_allreduce_bench(bench, world, report, [&](const BenchRow& row) { rows.push_back(row); });
+  run_allreduce_bench(bench, runtime, report, [&](const BenchRow& row) { rows.push_back(row); });
   CHECK(report.state == RankState::kFinished);
   CHECK(group.shut_down);
   return rows;
@@ -91,12 +91,13 @@ TEST_CASE("allreduce bench: results of real sums are right in every dtype") {
     bench.dtype = dtype;
     std::vector<BenchRow> rows;
     test::run_ranks(3, [&](test::RankContext& context) {
-      RankWorld world;
-      world.process_group = &context.group;
-      world.clock = &context.clock;
-      world.device = &cpu_device();
+      RankRuntime runtime;
+      runtime.process_group = &context.group;
+      runtime.clock = &context.clock;
+      runtime.device = &cpu_device();
       RankReport report;
-      run_allreduce_bench(bench, world, report, [&](const BenchRow& row) { rows.push_back(row); });
+      run_allreduce_bench(bench, runtime, report,
+                          [&](const BenchRow& row) { rows.push_back(row); });
     });
     REQUIRE(rows.size() == 3);
     for (const BenchRow& row : rows) {
@@ -125,14 +126,14 @@ TEST_CASE("allreduce bench: time is that of one all-reduce; a wrong element is c
 TEST_CASE("allreduce bench: what comes before each all-reduce is counted, and part of its time") {
   test::FakeClock clock;
   SpoilingGroup group(clock, false);
-  RankWorld world;
-  world.process_group = &group;
-  world.clock = &clock;
-  world.device = &cpu_device();
+  RankRuntime runtime;
+  runtime.process_group = &group;
+  runtime.clock = &clock;
+  runtime.device = &cpu_device();
   RankReport report;
   std::vector<std::int64_t> steps;
   run_allreduce_bench(
-      small_bench(), world, report,
+      small_bench(), runtime, report,
       [](const BenchRow& row) { CHECK(row.time.count() == Approx(5e-3)); },
       [&](std::int64_t step) {
         steps.push_back(step);

@@ -28,15 +28,15 @@ RankBody allreduce_body(const AllreduceBench& bench) {
   body.name = kAllreduceBody;
   body.arguments = to_json(bench);
   body.load = [bench](const Scenario& scenario, const RunObserver& observer) -> RankMain {
-    return [bench, &scenario, &observer](const RankWorld& world, RankReport& report) {
+    return [bench, &scenario, &observer](const RankRuntime& runtime, RankReport& report) {
       run_allreduce_bench(
-          bench, world, report,
+          bench, runtime, report,
           [&](const BenchRow& row) {
             if (observer) observer(event_of(row));
           },
           [&](std::int64_t step) {
             const Seconds delay = bench_delay(scenario, report.rank, step);
-            if (delay > Seconds{0}) world.clock->sleep(delay);
+            if (delay > Seconds{0}) runtime.clock->sleep(delay);
           });
     };
   };

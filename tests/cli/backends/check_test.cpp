@@ -104,7 +104,7 @@ TEST_CASE("every shipped scenario goes as it expects") {
   CHECK(result.exit_status == 0);
 }
 
-TEST_CASE("the golden hash of a replay is the same in the other world") {
+TEST_CASE("the golden hash of a replay is the same on the other backend") {
   const TemporaryDirectory directory;
   for (const char* name :
        {"determinism-replay.json", "determinism-replay-3.json", "determinism-replay-4.json"}) {

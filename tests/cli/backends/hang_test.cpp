@@ -1,4 +1,4 @@
-// Jobs that do not complete: the same hang in both worlds, and a rank that dies.
+// Jobs that do not complete: the same hang on both backends, and a rank that dies.
 #include <signal.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@
 using namespace gradsync::test;
 namespace fs = std::filesystem;
 
-TEST_CASE("uneven shards hang in both worlds, with the same diagnosis") {
+TEST_CASE("uneven shards hang on both backends, with the same diagnosis") {
   const TemporaryDirectory directory;
   const auto run = [&](const std::string& backend) {
     const CommandResult result =

@@ -1,4 +1,4 @@
-// One engine, two worlds: the same scenario on real Gloo and in the simulator ends with the same
+// One engine, two backends: the same scenario on real Gloo and in the simulator ends with the same
 // parameters, to the last bit, by the same collectives.
 #include <filesystem>
 
@@ -71,7 +71,7 @@ TEST_CASE("compare finds runs that differ") {
 }
 
 TEST_CASE(
-    "a model with batch norm broadcasts its buffers in both worlds, and ends with equal hashes") {
+    "a model with batch norm broadcasts its buffers on both backends, and ends with equal hashes") {
   const TemporaryDirectory directory;
   const auto run = [&](const std::string& backend, const std::string& buffers) {
     const CommandResult result = run_command(run_arguments(
