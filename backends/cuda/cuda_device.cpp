@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "gradsync/backends/cuda/cuda_kernels.hpp"
-#include "gradsync/backends/cuda/cuda_network.hpp"
+#include "gradsync/backends/cuda/cuda_layers.hpp"
 #include "gradsync/core/error.hpp"
 #include "gradsync/tensor/element.hpp"
 #include "gradsync/tensor/host_read.hpp"
@@ -119,10 +119,10 @@ CudaDevice::CudaDevice(CudaApi& api, CublasApi& products, int ordinal, Options o
       pool_(std::make_shared<CachingPool>(options_.memory)),
       stream_(api.create_stream(false)),
       pinned_(api, events_),
-      network_(std::make_unique<CudaNetwork>(*this, products)) {}
+      layers_(std::make_unique<CudaLayers>(*this, products)) {}
 
 CudaDevice::~CudaDevice() {
-  network_.reset();
+  layers_.reset();
   api_.destroy_stream(stream_);
 }
 
@@ -153,11 +153,11 @@ void CudaDevice::wait_on_host(CudaEvent event) {
   }
   // What a failed collective left behind must not be taken for a result.
   if (interruption_) interruption_();
-  network_->check_indices();
+  layers_->check_indices();
 }
 
 Kernels& CudaDevice::kernels() noexcept {
-  return *network_;
+  return *layers_;
 }
 
 std::shared_ptr<Storage> CudaDevice::allocate(Bytes nbytes) {

@@ -13,7 +13,7 @@
 
 namespace gradsync {
 
-class CudaNetwork;
+class CudaLayers;
 
 /// One GPU, as one rank uses it: memory from a caching pool, and one compute stream on which every
 /// operation is ordered. Calls return when their work is in the stream; only those that give values
@@ -91,7 +91,7 @@ class CudaDevice final : public Device {
   std::shared_ptr<CachingPool> pool_;
   CudaStream stream_;
   PinnedBuffers pinned_;
-  std::unique_ptr<CudaNetwork> network_;
+  std::unique_ptr<CudaLayers> layers_;
   std::function<void()> interruption_;
   std::int64_t host_waits_ = 0;
 };

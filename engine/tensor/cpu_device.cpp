@@ -6,7 +6,7 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/tensor/cpu_kernels.hpp"
-#include "gradsync/tensor/cpu_network.hpp"
+#include "gradsync/tensor/cpu_layers.hpp"
 #include "gradsync/tensor/element.hpp"
 #include "gradsync/tensor/tensor.hpp"
 
@@ -175,7 +175,7 @@ class CpuDevice final : public Device {
     });
   }
 
-  Kernels& kernels() noexcept override { return cpu_network(); }
+  Kernels& kernels() noexcept override { return cpu_layers(); }
 
   void copy_to_host(std::span<std::byte> dst, const Tensor& src) override {
     require_cpu("copy_to_host", src);

@@ -144,7 +144,7 @@ class Device {
   /// whole factor whose bits the dtype holds: the gradients of replayed models.
   virtual void fill_signed_powers(Tensor& dst, std::uint32_t key, double factor);
 
-  /// The operations of a network on this device.
+  /// The operations of a model's layers on this device.
   virtual Kernels& kernels() noexcept = 0;
 
   /// The norms that `norm_many` gives, as a float64 tensor [tensors.size()] on this device: the

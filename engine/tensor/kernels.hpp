@@ -6,8 +6,8 @@
 
 namespace gradsync {
 
-/// The operations of a network on one device: what the tape calls to compute, and what a further
-/// device implements. The meta device's do nothing, so that the tape runs on shapes alone.
+/// The operations of a model's layers on one device: what the tape calls to compute, and what a
+/// further device implements. The meta device's do nothing, so that the tape runs on shapes alone.
 ///
 /// Conventions. All tensors live on the device, are contiguous, and have been allocated by the
 /// caller with the shapes given here; [..., n] means any leading dimensions, taken together as

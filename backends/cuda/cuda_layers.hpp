@@ -8,15 +8,15 @@ namespace gradsync {
 
 class CudaDevice;
 
-/// The operations of a network on CUDA: products by cuBLAS, the rest by kernels of ours
-/// (kernels/network.cu), all in the device's compute stream. float32 and float64 are computed in
+/// The operations of a model's layers on CUDA: products by cuBLAS, the rest by kernels of ours
+/// (kernels/layers.cu), all in the device's compute stream. float32 and float64 are computed in
 /// their own precision, the 16-bit types in float32 with a rounding of each result.
-class CudaNetwork final : public Kernels {
+class CudaLayers final : public Kernels {
  public:
-  CudaNetwork(CudaDevice& device, CublasApi& products);
-  ~CudaNetwork() override;
-  CudaNetwork(const CudaNetwork&) = delete;
-  CudaNetwork& operator=(const CudaNetwork&) = delete;
+  CudaLayers(CudaDevice& device, CublasApi& products);
+  ~CudaLayers() override;
+  CudaLayers(const CudaLayers&) = delete;
+  CudaLayers& operator=(const CudaLayers&) = delete;
 
   /// Throws Error(kMisuse) if an index of an embedding or a target was outside its table. The GPU
   /// finds it, so the host learns of it late: to be called when it has waited.

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "gradsync/backends/cuda/cuda_network_kernels.hpp"
+#include "gradsync/backends/cuda/cuda_layer_kernels.hpp"
 #include "gradsync/backends/cuda/kernels/launch.cuh"
 
 // One block a row or a column, unless said otherwise. Sums go through reduce_block, in an order
@@ -299,7 +299,7 @@ void with_type(DType dtype, Function&& function) {
       return function(double{});
     default:
       throw Error(ErrorCode::kInternal,
-                  "the network's kernels compute in float32 and float64, not in " +
+                  "the layers' kernels compute in float32 and float64, not in " +
                       std::string(to_string(dtype)));
   }
 }

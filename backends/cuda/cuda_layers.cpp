@@ -1,11 +1,11 @@
-#include "gradsync/backends/cuda/cuda_network.hpp"
+#include "gradsync/backends/cuda/cuda_layers.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "gradsync/backends/cuda/cuda_device.hpp"
-#include "gradsync/backends/cuda/cuda_network_kernels.hpp"
+#include "gradsync/backends/cuda/cuda_layer_kernels.hpp"
 #include "gradsync/core/error.hpp"
 #include "gradsync/tensor/in_float32.hpp"
 
@@ -77,7 +77,7 @@ struct AttentionShape {
 
 }  // namespace
 
-CudaNetwork::CudaNetwork(CudaDevice& device, CublasApi& products)
+CudaLayers::CudaLayers(CudaDevice& device, CublasApi& products)
     : api_(device.api()),
       stream_(device.compute_stream()),
       products_(products),
@@ -88,11 +88,11 @@ CudaNetwork::CudaNetwork(CudaDevice& device, CublasApi& products)
   *bad_index_ = 0;
 }
 
-CudaNetwork::~CudaNetwork() {
+CudaLayers::~CudaLayers() {
   api_.release_pinned(bad_index_);
 }
 
-void CudaNetwork::check_indices() {
+void CudaLayers::check_indices() {
   const std::int64_t bad = *const_cast<volatile std::int64_t*>(bad_index_);
   if (bad == 0) return;
   *bad_index_ = 0;
@@ -102,15 +102,15 @@ void CudaNetwork::check_indices() {
 }
 
 /// The product's c is where `into` says (an operand is const by its type alone).
-void CudaNetwork::multiply(MatrixProduct product, const MatrixOperand& into) {
+void CudaLayers::multiply(MatrixProduct product, const MatrixOperand& into) {
   product.c = const_cast<void*>(into.data);
   product.c_stride = into.stride;
   product.c_batch_stride = into.batch_stride;
   products_.multiply(product, stream_);
 }
 
-void CudaNetwork::linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
-                                 const Tensor& bias) {
+void CudaLayers::linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
+                                const Tensor& bias) {
   if (is_16_bit(out)) {
     return call_in_float32(*this, &Kernels::linear_forward, out, x, weight, bias);
   }
@@ -130,8 +130,8 @@ void CudaNetwork::linear_forward(Tensor& out, const Tensor& x, const Tensor& wei
                      stream_);
 }
 
-void CudaNetwork::linear_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
-                                  const Tensor& grad_out, const Tensor& x, const Tensor& weight) {
+void CudaLayers::linear_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                 const Tensor& grad_out, const Tensor& x, const Tensor& weight) {
   if (is_16_bit(grad_out)) {
     return call_in_float32(*this, &Kernels::linear_backward, grad_x, grad_weight, grad_bias,
                            grad_out, x, weight);
@@ -167,14 +167,14 @@ void CudaNetwork::linear_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& g
   }
 }
 
-void CudaNetwork::embedding_forward(Tensor& out, const Tensor& weight, const Tensor& ids) {
+void CudaLayers::embedding_forward(Tensor& out, const Tensor& weight, const Tensor& ids) {
   if (is_16_bit(out)) return call_in_float32(*this, &Kernels::embedding_forward, out, weight, ids);
   cuda::gather_rows(stream_, out.dtype(), out.data(), weight.data(), indices(ids), ids.numel(),
                     columns_of(weight), weight.shape().at(0), bad_index_);
 }
 
-void CudaNetwork::embedding_backward(Tensor& grad_weight, const Tensor& grad_out,
-                                     const Tensor& ids) {
+void CudaLayers::embedding_backward(Tensor& grad_weight, const Tensor& grad_out,
+                                    const Tensor& ids) {
   if (is_16_bit(grad_weight)) {
     return call_in_float32(*this, &Kernels::embedding_backward, grad_weight, grad_out, ids);
   }
@@ -183,8 +183,8 @@ void CudaNetwork::embedding_backward(Tensor& grad_weight, const Tensor& grad_out
                          grad_weight.shape().at(0));
 }
 
-void CudaNetwork::attention_forward(Tensor& context, Tensor& probabilities, const Tensor& qkv,
-                                    std::int64_t heads) {
+void CudaLayers::attention_forward(Tensor& context, Tensor& probabilities, const Tensor& qkv,
+                                   std::int64_t heads) {
   if (is_16_bit(context)) {
     return call_in_float32(*this, &Kernels::attention_forward, context, probabilities, qkv, heads);
   }
@@ -214,9 +214,8 @@ void CudaNetwork::attention_forward(Tensor& context, Tensor& probabilities, cons
   }
 }
 
-void CudaNetwork::attention_backward(Tensor& grad_qkv, const Tensor& grad_context,
-                                     const Tensor& qkv, const Tensor& probabilities,
-                                     std::int64_t heads) {
+void CudaLayers::attention_backward(Tensor& grad_qkv, const Tensor& grad_context, const Tensor& qkv,
+                                    const Tensor& probabilities, std::int64_t heads) {
   if (is_16_bit(grad_qkv)) {
     return call_in_float32(*this, &Kernels::attention_backward, grad_qkv, grad_context, qkv,
                            probabilities, heads);
@@ -256,9 +255,9 @@ void CudaNetwork::attention_backward(Tensor& grad_qkv, const Tensor& grad_contex
   }
 }
 
-void CudaNetwork::layer_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
-                                     const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                     double eps) {
+void CudaLayers::layer_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
+                                    const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                    double eps) {
   if (is_16_bit(out)) {
     return call_in_float32(*this, &Kernels::layer_norm_forward, out, mean, inverse_deviation, x,
                            weight, bias, eps);
@@ -267,9 +266,9 @@ void CudaNetwork::layer_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_
                    x.data(), weight.data(), bias.data(), eps, rows_of(x), columns_of(x));
 }
 
-void CudaNetwork::layer_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
-                                      const Tensor& grad_out, const Tensor& x, const Tensor& mean,
-                                      const Tensor& inverse_deviation, const Tensor& weight) {
+void CudaLayers::layer_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                     const Tensor& grad_out, const Tensor& x, const Tensor& mean,
+                                     const Tensor& inverse_deviation, const Tensor& weight) {
   if (is_16_bit(grad_out)) {
     return call_in_float32(*this, &Kernels::layer_norm_backward, grad_x, grad_weight, grad_bias,
                            grad_out, x, mean, inverse_deviation, weight);
@@ -279,10 +278,10 @@ void CudaNetwork::layer_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tenso
                             inverse_deviation.data(), weight.data(), rows_of(x), columns_of(x));
 }
 
-void CudaNetwork::batch_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
-                                     Tensor& running_mean, Tensor& running_variance,
-                                     const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                     double momentum, double eps) {
+void CudaLayers::batch_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_deviation,
+                                    Tensor& running_mean, Tensor& running_variance, const Tensor& x,
+                                    const Tensor& weight, const Tensor& bias, double momentum,
+                                    double eps) {
   if (is_16_bit(out)) {
     return call_in_float32(*this, &Kernels::batch_norm_forward, out, mean, inverse_deviation,
                            running_mean, running_variance, x, weight, bias, momentum, eps);
@@ -292,9 +291,9 @@ void CudaNetwork::batch_norm_forward(Tensor& out, Tensor& mean, Tensor& inverse_
                    bias.data(), momentum, eps, rows_of(x), columns_of(x));
 }
 
-void CudaNetwork::batch_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
-                                      const Tensor& grad_out, const Tensor& x, const Tensor& mean,
-                                      const Tensor& inverse_deviation, const Tensor& weight) {
+void CudaLayers::batch_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tensor& grad_bias,
+                                     const Tensor& grad_out, const Tensor& x, const Tensor& mean,
+                                     const Tensor& inverse_deviation, const Tensor& weight) {
   if (is_16_bit(grad_out)) {
     return call_in_float32(*this, &Kernels::batch_norm_backward, grad_x, grad_weight, grad_bias,
                            grad_out, x, mean, inverse_deviation, weight);
@@ -304,12 +303,12 @@ void CudaNetwork::batch_norm_backward(Tensor& grad_x, Tensor& grad_weight, Tenso
                             inverse_deviation.data(), weight.data(), rows_of(x), columns_of(x));
 }
 
-void CudaNetwork::relu_forward(Tensor& out, const Tensor& x) {
+void CudaLayers::relu_forward(Tensor& out, const Tensor& x) {
   if (is_16_bit(out)) return call_in_float32(*this, &Kernels::relu_forward, out, x);
   cuda::relu(stream_, out.dtype(), out.data(), x.data(), x.numel());
 }
 
-void CudaNetwork::relu_backward(Tensor& grad_x, const Tensor& grad_out, const Tensor& out) {
+void CudaLayers::relu_backward(Tensor& grad_x, const Tensor& grad_out, const Tensor& out) {
   if (is_16_bit(grad_x)) {
     return call_in_float32(*this, &Kernels::relu_backward, grad_x, grad_out, out);
   }
@@ -317,23 +316,23 @@ void CudaNetwork::relu_backward(Tensor& grad_x, const Tensor& grad_out, const Te
                       out.numel());
 }
 
-void CudaNetwork::add_forward(Tensor& out, const Tensor& a, const Tensor& b) {
+void CudaLayers::add_forward(Tensor& out, const Tensor& a, const Tensor& b) {
   if (is_16_bit(out)) return call_in_float32(*this, &Kernels::add_forward, out, a, b);
   cuda::add_tensors(stream_, out.dtype(), out.data(), a.data(), b.data(), out.numel());
 }
 
-void CudaNetwork::sum_forward(Tensor& out, const Tensor& x) {
+void CudaLayers::sum_forward(Tensor& out, const Tensor& x) {
   if (is_16_bit(out)) return call_in_float32(*this, &Kernels::sum_forward, out, x);
   cuda::sum(stream_, out.dtype(), out.data(), x.data(), x.numel());
 }
 
-void CudaNetwork::sum_backward(Tensor& grad_x, const Tensor& grad_out) {
+void CudaLayers::sum_backward(Tensor& grad_x, const Tensor& grad_out) {
   if (is_16_bit(grad_x)) return call_in_float32(*this, &Kernels::sum_backward, grad_x, grad_out);
   cuda::fill_from(stream_, grad_x.dtype(), grad_x.data(), grad_out.data(), grad_x.numel());
 }
 
-void CudaNetwork::cross_entropy_forward(Tensor& loss, Tensor& log_normalizer, const Tensor& logits,
-                                        const Tensor& targets) {
+void CudaLayers::cross_entropy_forward(Tensor& loss, Tensor& log_normalizer, const Tensor& logits,
+                                       const Tensor& targets) {
   if (is_16_bit(loss)) {
     return call_in_float32(*this, &Kernels::cross_entropy_forward, loss, log_normalizer, logits,
                            targets);
@@ -342,9 +341,9 @@ void CudaNetwork::cross_entropy_forward(Tensor& loss, Tensor& log_normalizer, co
                       indices(targets), rows_of(logits), columns_of(logits), bad_index_);
 }
 
-void CudaNetwork::cross_entropy_backward(Tensor& grad_logits, const Tensor& grad_loss,
-                                         const Tensor& logits, const Tensor& log_normalizer,
-                                         const Tensor& targets) {
+void CudaLayers::cross_entropy_backward(Tensor& grad_logits, const Tensor& grad_loss,
+                                        const Tensor& logits, const Tensor& log_normalizer,
+                                        const Tensor& targets) {
   if (is_16_bit(grad_logits)) {
     return call_in_float32(*this, &Kernels::cross_entropy_backward, grad_logits, grad_loss, logits,
                            log_normalizer, targets);

@@ -5,8 +5,8 @@
 #include "gradsync/backends/cuda/cuda_api.hpp"
 #include "gradsync/tensor/dtype.hpp"
 
-/// Launches of the kernels of a network (kernels/network.cu): what the CPU's
-/// engine/tensor/cpu_network_kernels.hpp is to the CPU, for float32 and float64, over `rows` rows
+/// Launches of the kernels of the layers (kernels/layers.cu): what the CPU's
+/// engine/tensor/cpu_layer_kernels.hpp is to the CPU, for float32 and float64, over `rows` rows
 /// of `columns` contiguous elements, asynchronous, in stream order. Null pointers stand for
 /// gradients that are not wanted. A sum over rows or columns has a fixed order.
 namespace gradsync::cuda {

@@ -1,4 +1,4 @@
-#include "gradsync/tensor/cpu_network_kernels.hpp"
+#include "gradsync/tensor/cpu_layer_kernels.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "gradsync/tensor/cpu_network.hpp"
+#include "gradsync/tensor/cpu_layers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/tensor/cpu_blas.hpp"
-#include "gradsync/tensor/cpu_network_kernels.hpp"
+#include "gradsync/tensor/cpu_layer_kernels.hpp"
 #include "gradsync/tensor/element.hpp"
 #include "gradsync/tensor/in_float32.hpp"
 
@@ -94,9 +94,9 @@ struct AttentionShape {
   std::int64_t seq, width, heads, head_width, count;
 };
 
-class CpuNetwork final : public Kernels {
+class CpuLayers final : public Kernels {
  public:
-  CpuNetwork() { cpu::use_one_blas_thread(); }
+  CpuLayers() { cpu::use_one_blas_thread(); }
 
   void linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
                       const Tensor& bias) override {
@@ -376,9 +376,9 @@ class CpuNetwork final : public Kernels {
 
 }  // namespace
 
-Kernels& cpu_network() {
-  static CpuNetwork network;
-  return network;
+Kernels& cpu_layers() {
+  static CpuLayers layers;
+  return layers;
 }
 
 }  // namespace gradsync

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "gradsync/tensor/kernels.hpp"
+
+namespace gradsync {
+
+/// The operations of a model's layers on the CPU; products by BLAS. float32 and float64 are
+/// computed in their own precision, float16 and bfloat16 in float32 with a rounding of each result.
+Kernels& cpu_layers();
+
+}  // namespace gradsync
