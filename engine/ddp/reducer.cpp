@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "gradsync/ddp/control_tensor.hpp"
-#include "gradsync/tensor/clip_coefficient.hpp"
+#include "gradsync/tensor/rounding.hpp"
 
 namespace gradsync {
 namespace {

@@ -1,24 +1,10 @@
 #pragma once
 
-#include "gradsync/core/float16.hpp"
 #include "gradsync/tensor/dtype.hpp"
+#include "gradsync/tensor/rounding.hpp"
 
 /// constexpr, so that GPU kernels have the same source.
 namespace gradsync {
-
-/// The nearest number of a floating-point type (ties to even).
-constexpr double round_to(DType dtype, double value) noexcept {
-  switch (dtype) {
-    case DType::kFloat64:
-      return value;
-    case DType::kFloat16:
-      return float16_to_float(float_to_float16(static_cast<float>(value)));
-    case DType::kBFloat16:
-      return bfloat16_to_float(float_to_bfloat16(static_cast<float>(value)));
-    default:
-      return static_cast<float>(value);
-  }
-}
 
 /// min(1, max_norm / (norm + 1e-6)) with the dtype's arithmetic; the division is PyTorch's of a
 /// number by a tensor, a product with the reciprocal. NaN stays NaN.

@@ -57,16 +57,17 @@ std::shared_ptr<Collective> CollectiveFactory::make(const Collective::Context& c
   if (plan == nullptr) return make_gloo(context, first, fidelity_ == Fidelity::kFlow);
   switch (fidelity_) {
     case Fidelity::kFlow:
-      return std::make_shared<FlowPlan>(context, std::move(plan), first);
+      return std::make_shared<FlowCollective>(context, std::move(plan), first);
     case Fidelity::kAnalytic: {
       const Seconds duration = timer_->duration(plan, first.bytes);
-      return std::make_shared<TimedPlan>(context, std::move(plan), first, duration, network_free_);
+      return std::make_shared<TimedCollective>(context, std::move(plan), first, duration,
+                                               network_free_);
     }
     case Fidelity::kAuto:
     case Fidelity::kMessage:
       break;
   }
-  return std::make_shared<MessagePlan>(context, std::move(plan), first);
+  return std::make_shared<MessageCollective>(context, std::move(plan), first);
 }
 
 }  // namespace gradsync

@@ -68,8 +68,9 @@ void PlanCollective::deliver_to_all() {
   for (int rank = 0; rank < ranks(); ++rank) complete(rank);
 }
 
-MessagePlan::MessagePlan(const Context& context, std::shared_ptr<const Plan> shared_plan,
-                         const CollectiveRecord& first)
+MessageCollective::MessageCollective(const Context& context,
+                                     std::shared_ptr<const Plan> shared_plan,
+                                     const CollectiveRecord& first)
     : PlanCollective(context, std::move(shared_plan), first),
       states_(index(ranks())),
       edges_of_(index(ranks())),
@@ -92,7 +93,7 @@ MessagePlan::MessagePlan(const Context& context, std::shared_ptr<const Plan> sha
   }
 }
 
-void MessagePlan::on_join(int rank) {
+void MessageCollective::on_join(int rank) {
   if (plan().base.count() > 0) {
     after(plan().base, [this, rank] { get_ready(rank); });
   } else {
@@ -100,25 +101,25 @@ void MessagePlan::on_join(int rank) {
   }
 }
 
-void MessagePlan::get_ready(int rank) {
+void MessageCollective::get_ready(int rank) {
   states_[index(rank)].ready = true;
   enter_phases(rank);
   try_all_of(rank);
   complete_if_done(rank);
 }
 
-void MessagePlan::try_all_of(int rank) {
+void MessageCollective::try_all_of(int rank) {
   for (const auto& [phase, edge] : edges_of_[index(rank)]) try_send(phase, edge);
   for (const auto& [phase, edge] : edges_to_[index(rank)]) try_send(phase, edge);
 }
 
-void MessagePlan::enter_phases(int rank) {
+void MessageCollective::enter_phases(int rank) {
   RankState& state = states_[index(rank)];
   while (state.phase + 1 < plan().phases().size() && state.incoming[state.phase] == 0)
     ++state.phase;
 }
 
-void MessagePlan::try_send(std::size_t phase, int number) {
+void MessageCollective::try_send(std::size_t phase, int number) {
   const PlanPhase& current = plan().phases()[phase];
   const PlanEdge& edge = current.edges[static_cast<std::size_t>(number)];
   EdgeState& state = edges_[phase][static_cast<std::size_t>(number)];
@@ -139,7 +140,7 @@ void MessagePlan::try_send(std::size_t phase, int number) {
            [this, phase, number, begun = network().now()] { sent(phase, number, begun); });
 }
 
-void MessagePlan::sent(std::size_t phase, int number, Seconds begun) {
+void MessageCollective::sent(std::size_t phase, int number, Seconds begun) {
   const int messages = plan().messages(plan().phases()[phase], record().bytes);
   const Seconds due = begun + plan().least(record().bytes) / messages;
   if (due > network().now()) {  // the library is slower than the wires
@@ -149,7 +150,7 @@ void MessagePlan::sent(std::size_t phase, int number, Seconds begun) {
   }
 }
 
-void MessagePlan::left(std::size_t phase, int number) {
+void MessageCollective::left(std::size_t phase, int number) {
   const PlanEdge& edge = plan().phases()[phase].edges[static_cast<std::size_t>(number)];
   edges_[phase][static_cast<std::size_t>(number)].busy = false;
   --states_[index(edge.from)].outgoing;
@@ -158,7 +159,7 @@ void MessagePlan::left(std::size_t phase, int number) {
   complete_if_done(edge.from);
 }
 
-void MessagePlan::arrive(std::size_t phase, int number) {
+void MessageCollective::arrive(std::size_t phase, int number) {
   const PlanEdge& edge = plan().phases()[phase].edges[static_cast<std::size_t>(number)];
   EdgeState& state = edges_[phase][static_cast<std::size_t>(number)];
   ++state.arrived;
@@ -170,7 +171,7 @@ void MessagePlan::arrive(std::size_t phase, int number) {
   complete_if_done(edge.to);
 }
 
-void MessagePlan::complete_if_done(int rank) {
+void MessageCollective::complete_if_done(int rank) {
   RankState& state = states_[index(rank)];
   if (!state.ready || state.completed || state.outgoing > 0) return;
   for (const std::int64_t incoming : state.incoming) {
@@ -181,15 +182,15 @@ void MessagePlan::complete_if_done(int rank) {
   complete(rank);
 }
 
-FlowPlan::FlowPlan(const Context& context, std::shared_ptr<const Plan> shared_plan,
-                   const CollectiveRecord& first)
+FlowCollective::FlowCollective(const Context& context, std::shared_ptr<const Plan> shared_plan,
+                               const CollectiveRecord& first)
     : PlanCollective(context, std::move(shared_plan), first) {}
 
-void FlowPlan::on_join(int) {
+void FlowCollective::on_join(int) {
   if (++joined_ == ranks()) after(plan().base, [this] { start_phase(); });
 }
 
-void FlowPlan::start_phase() {
+void FlowCollective::start_phase() {
   if (phase_ == plan().phases().size()) {
     deliver_to_all();
     return;
@@ -216,7 +217,7 @@ void FlowPlan::start_phase() {
   }
 }
 
-void FlowPlan::end_phase() {
+void FlowCollective::end_phase() {
   const PlanPhase& phase = plan().phases()[phase_++];
   // How the edges share the links, from the plan; how long that takes, from the flows, which share
   // them with others too.
@@ -236,13 +237,14 @@ void FlowPlan::end_phase() {
   after(begun_ + duration - network().now(), [this] { start_phase(); });
 }
 
-TimedPlan::TimedPlan(const Context& context, std::shared_ptr<const Plan> shared_plan,
-                     const CollectiveRecord& first, Seconds duration, Seconds& network_free)
+TimedCollective::TimedCollective(const Context& context, std::shared_ptr<const Plan> shared_plan,
+                                 const CollectiveRecord& first, Seconds duration,
+                                 Seconds& network_free)
     : PlanCollective(context, std::move(shared_plan), first),
       duration_(duration),
       network_free_(&network_free) {}
 
-void TimedPlan::on_join(int) {
+void TimedCollective::on_join(int) {
   if (++joined_ < ranks()) return;
   const Seconds begin = std::max(*network_free_, network().now());
   *network_free_ = begin + duration_;

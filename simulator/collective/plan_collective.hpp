@@ -34,10 +34,10 @@ class PlanCollective : public Collective {
 
 /// Every message of the plan. An edge sends one after the other: the next leaves when the last byte
 /// of the one before has left, and what it passes on has arrived.
-class MessagePlan final : public PlanCollective {
+class MessageCollective final : public PlanCollective {
  public:
-  MessagePlan(const Context& context, std::shared_ptr<const Plan> plan,
-              const CollectiveRecord& record);
+  MessageCollective(const Context& context, std::shared_ptr<const Plan> plan,
+                    const CollectiveRecord& record);
 
  protected:
   void on_join(int rank) override;
@@ -73,10 +73,10 @@ class MessagePlan final : public PlanCollective {
 
 /// One flow for all messages from one rank to another, phase by phase; all ranks are done at the
 /// same instant.
-class FlowPlan final : public PlanCollective {
+class FlowCollective final : public PlanCollective {
  public:
-  FlowPlan(const Context& context, std::shared_ptr<const Plan> plan,
-           const CollectiveRecord& record);
+  FlowCollective(const Context& context, std::shared_ptr<const Plan> plan,
+                 const CollectiveRecord& record);
 
  protected:
   void on_join(int rank) override;
@@ -95,10 +95,10 @@ class FlowPlan final : public PlanCollective {
 
 /// Takes a time that was worked out beforehand, from when all ranks have joined. Collectives of one
 /// group follow one another: what shares a network is as slow as what waits for it.
-class TimedPlan final : public PlanCollective {
+class TimedCollective final : public PlanCollective {
  public:
-  TimedPlan(const Context& context, std::shared_ptr<const Plan> plan,
-            const CollectiveRecord& record, Seconds duration, Seconds& network_free);
+  TimedCollective(const Context& context, std::shared_ptr<const Plan> plan,
+                  const CollectiveRecord& record, Seconds duration, Seconds& network_free);
 
  protected:
   void on_join(int rank) override;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "gradsync/tensor/clip_coefficient.hpp"
+#include "gradsync/tensor/rounding.hpp"
 
 namespace gradsync {
 namespace {

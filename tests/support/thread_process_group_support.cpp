@@ -6,7 +6,7 @@
 #include "gradsync/comm/reduce_functions.hpp"
 #include "gradsync/comm/ring_plan.hpp"
 #include "gradsync/comm/signature.hpp"
-#include "gradsync/tensor/clip_coefficient.hpp"
+#include "gradsync/tensor/rounding.hpp"
 #include "tests/support/thread_process_group.hpp"
 
 namespace gradsync::test {
