@@ -7,7 +7,7 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/predict/ablation.hpp"
 #include "tools/command/invocation.hpp"
-#include "tools/command/many_runs.hpp"
+#include "tools/command/run_variants.hpp"
 
 namespace gradsync {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kName = "ablate";
 
 struct AblateOptions {
-  ManyRunsOptions runs;
+  VariantRunsOptions runs;
   bool json = false;
 };
 
@@ -30,8 +30,9 @@ int ablate(const AblateOptions& options) {
   for (const Ablation& ablation : without) {
     scenarios.push_back(load_changed(options.runs, ablation.overrides));
   }
-  const std::vector<PointRun> runs =
-      ManyRuns(options.runs, results_folder(options.runs, kName, scenarios.front())).run(scenarios);
+  const std::vector<CachedRun> runs =
+      VariantRuns(options.runs, results_folder(options.runs, kName, scenarios.front()))
+          .run(scenarios);
 
   AblationAnswer answer;
   answer.as_is = runs.front().result;
@@ -39,7 +40,7 @@ int ablate(const AblateOptions& options) {
     answer.rows.push_back({without[i], runs[i + 1].result});
   }
   std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
-  const bool none = std::none_of(runs.begin(), runs.end(), [](const PointRun& run) {
+  const bool none = std::none_of(runs.begin(), runs.end(), [](const CachedRun& run) {
     return run.result.outcome == "completed";
   });
   if (none) std::cerr << "gradsync ablate: " << runs.front().result.error << '\n';
@@ -57,7 +58,7 @@ void add_ablate_command(CLI::App& app, Invocation& invocation) {
       "disappear,\nthat fault is its cause. Finished runs are kept in the folder of --out, and not "
       "repeated. The exit\nstatus is 1 if no run completed.");
   auto options = std::make_shared<AblateOptions>();
-  add_many_runs_options(*command, kName, options->runs);
+  add_variant_runs_options(*command, kName, options->runs);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return ablate(*options); }; });

@@ -8,9 +8,9 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/testbed/result/expectations.hpp"
 #include "tools/command/invocation.hpp"
+#include "tools/command/recorded_run.hpp"
 #include "tools/command/run_printer.hpp"
 #include "tools/command/scenario_options.hpp"
-#include "tools/command/scenario_run.hpp"
 #include "tools/command/terminal.hpp"
 
 namespace gradsync {

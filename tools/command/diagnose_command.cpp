@@ -19,8 +19,8 @@
 #include "gradsync/testbed/result/run_records.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 #include "tools/command/invocation.hpp"
+#include "tools/command/recorded_run.hpp"
 #include "tools/command/run_printer.hpp"
-#include "tools/command/scenario_run.hpp"
 
 namespace gradsync {
 namespace {

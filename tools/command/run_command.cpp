@@ -6,9 +6,9 @@
 
 #include "gradsync/core/error.hpp"
 #include "tools/command/invocation.hpp"
+#include "tools/command/recorded_run.hpp"
 #include "tools/command/run_printer.hpp"
 #include "tools/command/scenario_options.hpp"
-#include "tools/command/scenario_run.hpp"
 
 namespace gradsync {
 namespace {

@@ -10,7 +10,7 @@
 #include "gradsync/predict/sweep.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "tools/command/invocation.hpp"
-#include "tools/command/many_runs.hpp"
+#include "tools/command/run_variants.hpp"
 
 namespace gradsync {
 namespace {
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kName = "sweep";
 
 struct SweepOptions {
-  ManyRunsOptions runs;
+  VariantRunsOptions runs;
   std::vector<std::string> over;
   std::string format = "text";
 };
@@ -50,7 +50,7 @@ int run_sweep(const SweepOptions& options) {
   sweep.scenario = scenarios.front().name;
   const fs::path out = results_folder(options.runs, kName, scenarios.front());
 
-  const std::vector<PointRun> runs = ManyRuns(options.runs, out).run(scenarios);
+  const std::vector<CachedRun> runs = VariantRuns(options.runs, out).run(scenarios);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     sweep.rows.push_back({points[i].values, runs[i].result, runs[i].key});
   }
@@ -62,14 +62,14 @@ int run_sweep(const SweepOptions& options) {
   std::cout << formatted(sweep, options.format);
   if (options.format == "text") {
     const auto reused =
-        std::count_if(runs.begin(), runs.end(), [](const PointRun& run) { return run.reused; });
+        std::count_if(runs.begin(), runs.end(), [](const CachedRun& run) { return run.reused; });
     std::cout << fmt::format("{} runs, {} of them done before; tables and plot.svg are in {}\n",
                              runs.size(), reused, out.string());
   }
-  const bool all_completed = std::all_of(runs.begin(), runs.end(), [](const PointRun& run) {
+  const bool all_completed = std::all_of(runs.begin(), runs.end(), [](const CachedRun& run) {
     return run.result.outcome == "completed";
   });
-  for (const PointRun& run : runs) {
+  for (const CachedRun& run : runs) {
     if (!run.result.error.empty()) std::cerr << "gradsync sweep: " << run.result.error << '\n';
   }
   return all_completed ? 0 : 1;
@@ -85,7 +85,7 @@ void add_sweep_command(CLI::App& app, Invocation& invocation) {
       "/ddp/bucket_cap_mb=1,5,25\nFinished runs are kept in the folder of --out, and not repeated. "
       "The exit status is 1 if a run did\nnot complete.");
   auto options = std::make_shared<SweepOptions>();
-  add_many_runs_options(*command, kName, options->runs);
+  add_variant_runs_options(*command, kName, options->runs);
   command
       ->add_option("--over", options->over,
                    "A key (JSON pointer, or path with dots) and its values; may be repeated")

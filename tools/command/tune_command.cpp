@@ -8,7 +8,7 @@
 #include "gradsync/predict/tune.hpp"
 #include "gradsync/testbed/rank/factories.hpp"
 #include "tools/command/invocation.hpp"
-#include "tools/command/many_runs.hpp"
+#include "tools/command/run_variants.hpp"
 
 namespace gradsync {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kName = "tune";
 
 struct TuneOptions {
-  ManyRunsOptions runs;
+  VariantRunsOptions runs;
   double uncertainty_percent = kStepUncertainty * 100;
   bool json = false;
 };
@@ -54,7 +54,7 @@ nlohmann::ordered_json to_json(const TuneAnswer& answer) {
 
 int tune(const TuneOptions& options) {
   const Scenario scenario = load_changed(options.runs, {});
-  ManyRuns runs(options.runs, results_folder(options.runs, kName, scenario));
+  VariantRuns runs(options.runs, results_folder(options.runs, kName, scenario));
   const auto run = [&](const std::vector<BucketSetting>& settings) {
     std::vector<Scenario> scenarios;
     for (const BucketSetting& setting : settings) {
@@ -64,7 +64,7 @@ int tune(const TuneOptions& options) {
                           "tune's first_bucket_cap_mb=" + setting.first}}));
     }
     std::vector<PointResult> results;
-    for (const PointRun& finished : runs.run(scenarios)) results.push_back(finished.result);
+    for (const CachedRun& finished : runs.run(scenarios)) results.push_back(finished.result);
     return results;
   };
   const auto text = [](const std::optional<double>& mib) {
@@ -85,7 +85,7 @@ void add_tune_command(CLI::App& app, Invocation& invocation) {
       kName, "Find the bucket_cap_mb and the first bucket with the shortest step");
   command->footer("Finished runs are kept in the folder of --out, and not repeated.");
   auto options = std::make_shared<TuneOptions>();
-  add_many_runs_options(*command, kName, options->runs);
+  add_variant_runs_options(*command, kName, options->runs);
   command
       ->add_option("--uncertainty", options->uncertainty_percent,
                    "In percent of a step: a smaller gain is called no difference")

@@ -12,7 +12,7 @@
 namespace gradsync {
 
 /// One run of many, and what came of it.
-struct PointRun {
+struct CachedRun {
   std::string key;
   PointResult result;
   bool reused = false;  ///< its result was in the folder already
@@ -27,9 +27,9 @@ struct PointRun {
 ///
 /// `on_done` is called as each run ends. A run whose process ended without a result has the outcome
 /// "failed".
-std::vector<PointRun> run_points(
+std::vector<CachedRun> run_cached(
     const std::vector<Scenario>& scenarios, const std::filesystem::path& folder, int jobs,
-    const std::function<void(std::size_t index, const PointRun& run)>& on_done);
+    const std::function<void(std::size_t index, const CachedRun& run)>& on_done);
 
 /// As many as there are cores where runs are simulated; 1 for real backends, whose ranks would
 /// disturb each other.

@@ -1,4 +1,4 @@
-#include "tools/command/scenario_run.hpp"
+#include "tools/command/recorded_run.hpp"
 
 #include <algorithm>
 #include <chrono>

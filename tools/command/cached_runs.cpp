@@ -1,4 +1,4 @@
-#include "tools/command/point_runs.hpp"
+#include "tools/command/cached_runs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -33,7 +33,7 @@ bool is_simulated(const Scenario& scenario) {
 }
 
 /// The result that an earlier run left, if it can be used.
-bool reuse(const fs::path& file, const Scenario& scenario, PointRun& run) {
+bool reuse(const fs::path& file, const Scenario& scenario, CachedRun& run) {
   if (!fs::exists(file)) return false;
   const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
   if (json.is_discarded()) return false;
@@ -45,7 +45,7 @@ bool reuse(const fs::path& file, const Scenario& scenario, PointRun& run) {
 class Runs {
  public:
   Runs(const std::vector<Scenario>& scenarios, fs::path folder,
-       const std::function<void(std::size_t, const PointRun&)>& on_done)
+       const std::function<void(std::size_t, const CachedRun&)>& on_done)
       : scenarios_(scenarios), folder_(std::move(folder)), on_done_(on_done) {
     fs::create_directories(folder_);
     const std::string program = content_key({read_file("/proc/self/exe")});
@@ -54,7 +54,7 @@ class Runs {
     }
   }
 
-  std::vector<PointRun> run(int jobs) {
+  std::vector<CachedRun> run(int jobs) {
     std::size_t next = 0;
     while (next < runs_.size() || !children_.empty()) {
       while (next < runs_.size() && children_.size() < static_cast<std::size_t>(jobs))
@@ -99,7 +99,7 @@ class Runs {
   }
 
   void finish(std::size_t i, const ChildEnd& end) {
-    PointRun& run = runs_[i];
+    CachedRun& run = runs_[i];
     if (fs::exists(result_file(i))) {
       run.result = point_result_from_json(nlohmann::ordered_json::parse(read_file(result_file(i))));
     } else {
@@ -114,16 +114,16 @@ class Runs {
 
   const std::vector<Scenario>& scenarios_;
   fs::path folder_;
-  const std::function<void(std::size_t, const PointRun&)>& on_done_;
-  std::vector<PointRun> runs_;
+  const std::function<void(std::size_t, const CachedRun&)>& on_done_;
+  std::vector<CachedRun> runs_;
   std::map<int, std::size_t> children_;  // by process id
 };
 
 }  // namespace
 
-std::vector<PointRun> run_points(const std::vector<Scenario>& scenarios, const fs::path& folder,
-                                 int jobs,
-                                 const std::function<void(std::size_t, const PointRun&)>& on_done) {
+std::vector<CachedRun> run_cached(
+    const std::vector<Scenario>& scenarios, const fs::path& folder, int jobs,
+    const std::function<void(std::size_t, const CachedRun&)>& on_done) {
   if (jobs < 1) throw Error(ErrorCode::kUsage, "--jobs must be 1 or more");
   return Runs(scenarios, folder, on_done).run(jobs);
 }
