@@ -48,7 +48,9 @@ std::vector<Mark> run(const Scenario& scenario) {
   const JobStore job = connect_job_store(environment, scenario.timeout);
   CudaDevice device(cuda, products, 0, {});
   CudaClock clock(device, std::chrono::steady_clock::now());
-  NcclProcessGroup group(environment, job, device, nccl, clock, {.timeout = scenario.timeout});
+  NcclProcessGroup::Options options;
+  options.timeout = scenario.timeout;
+  NcclProcessGroup group(environment, job, device, nccl, clock, options);
   RankReport report;
   std::vector<Mark> marks;
   RankRuntime runtime;

@@ -14,9 +14,9 @@ RankProcessResult run_gloo_rank(const Scenario& scenario, const RankEnvironment&
                                 const RankProcessOptions& options) {
   return run_rank_process(scenario, environment, options, [&](RankProcess& process) {
     WallClock clock(process.clock_origin());
-    GlooProcessGroup::Options group_options{make_group_options(scenario)};
-    group_options.threads = static_cast<int>(scenario.gloo.threads);
-    group_options.interface = scenario.gloo.interface;
+    GlooProcessGroup::Options group_options{make_group_options(scenario),
+                                            static_cast<int>(scenario.gloo.threads),
+                                            scenario.gloo.interface};
     const std::vector<int> wrong =
         ranks_with_wrong_address(scenario.faults, environment.world_size);
     group_options.wrong_address =

@@ -114,7 +114,7 @@ std::vector<std::int64_t> dealt_order(const Digest& digest, int rank, std::int64
   const std::int64_t samples = digest.of(rank).report->dataset_samples;
   try {
     DistributedSampler sampler(samples, static_cast<int>(digest.ranks.size()), rank,
-                               sampler_options(digest.scenario->sampler));
+                               digest.scenario->sampler);
     sampler.set_epoch(epoch);
     return sampler.indices();
   } catch (const Error&) {

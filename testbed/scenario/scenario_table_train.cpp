@@ -102,7 +102,7 @@ Section lr_schedule_section() {
           "linear warm-up.",
       .kinds = {enum_kind("constant", "It stays.", kind, Kind::kConstant),
                 enum_kind("step", "`StepLR`, counted in optimizer steps.", kind, Kind::kStep),
-                kind("cosine", "`CosineAnnealingLR`, one descent.", Kind::kCosine)},
+                enum_kind("cosine", "`CosineAnnealingLR`, one descent.", kind, Kind::kCosine)},
       .fields =
           {
               field("step_size", SCENARIO_MEMBER(optimizer.lr_schedule.step_size), at_least(1),
