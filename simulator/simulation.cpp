@@ -51,7 +51,7 @@ bool needs_flows(const SimulationOptions& options) {
   const ImperfectionSpec& spec = options.imperfections;
   return !spec.traffic.empty() ||
          std::any_of(options.faults.begin(), options.faults.end(),
-                     [](const FaultSpec& fault) { return fault.kind == FaultKind::kLink; }) ||
+                     [](const FaultSpec& fault) { return fault.as<LinkFault>() != nullptr; }) ||
          std::any_of(spec.links.begin(), spec.links.end(),
                      [](const ImperfectionSpec::Link& link) { return link.down > Seconds{0}; });
 }

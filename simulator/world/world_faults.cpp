@@ -12,7 +12,7 @@ namespace {
 
 /// Lets links have another share of their bandwidth for a while; what others do to the same links
 /// meanwhile composes with it.
-void schedule(SimEngine& engine, LinkLoads& loads, const LinkList& links, const FaultSpec& fault) {
+void schedule(SimEngine& engine, LinkLoads& loads, const LinkList& links, const LinkFault& fault) {
   const bool ends = fault.lasts > Seconds{0};
   const bool is_outage = fault.factor == 0 && ends;
   for (LinkLoads::Link* link : links) loads.always_solve(link);
@@ -39,7 +39,7 @@ void schedule(SimEngine& engine, LinkLoads& loads, const LinkList& links, const 
   });
 }
 
-LossPeriod loss_of(const FaultSpec& fault) {
+LossPeriod loss_of(const LinkFault& fault) {
   constexpr double kPercent = 100;
   const Seconds for_ever(std::numeric_limits<double>::infinity());
   return {fault.duration, fault.lasts > Seconds{0} ? fault.duration + fault.lasts : for_ever,
@@ -52,7 +52,7 @@ struct Words {
   std::string is, was;
 };
 
-Words words_for(const FaultSpec& fault) {
+Words words_for(const LinkFault& fault) {
   const bool one = !fault.link.empty();
   Words words;
   words.subject = one ? "link " + fault.link : fmt::format("the cables of node {}", fault.node);
@@ -81,34 +81,35 @@ Words words_for(const FaultSpec& fault) {
 void schedule_world_faults(SimEngine& engine, LinkLoads& loads,
                            const std::vector<FaultSpec>& faults) {
   for (std::size_t i = 0; i < faults.size(); ++i) {
-    const FaultSpec& fault = faults[i];
-    if (fault.kind != FaultKind::kLink) continue;
+    const auto* fault = faults[i].as<LinkFault>();
+    if (fault == nullptr) continue;
     const std::optional<std::int64_t> node =
-        fault.link.empty() ? std::optional(fault.node) : std::nullopt;
-    const LinkList links = find_links(engine, fault.link, node, fmt::format("/faults/{}", i));
-    if (fault.factor != 1) schedule(engine, loads, links, fault);
-    if (fault.loss_percent <= 0) continue;
-    for (LinkLoads::Link* link : links) loads.lose_packets(link, loss_of(fault));
+        fault->link.empty() ? std::optional(fault->node) : std::nullopt;
+    const LinkList links = find_links(engine, fault->link, node, fmt::format("/faults/{}", i));
+    if (fault->factor != 1) schedule(engine, loads, links, *fault);
+    if (fault->loss_percent <= 0) continue;
+    for (LinkLoads::Link* link : links) loads.lose_packets(link, loss_of(*fault));
   }
 }
 
 std::vector<WorldCondition> world_conditions(const std::vector<FaultSpec>& faults,
                                              const ImperfectionSpec& imperfections, Seconds end) {
   std::vector<WorldCondition> conditions;
-  for (const FaultSpec& fault : faults) {
-    const Words words = words_for(fault);
-    const bool is_change = fault.kind == FaultKind::kLink && !words.is.empty();
-    if (!is_change || fault.duration > end) continue;
+  for (const FaultSpec& any_fault : faults) {
+    const auto* link = any_fault.as<LinkFault>();
+    if (link == nullptr || link->duration > end) continue;
+    const Words words = words_for(*link);
+    if (words.is.empty()) continue;
     WorldCondition condition;
-    condition.begin = fault.duration;
-    const Seconds over = fault.duration + fault.lasts;
-    const bool is_over = fault.lasts > Seconds{0} && over <= end;
+    condition.begin = link->duration;
+    const Seconds over = link->duration + link->lasts;
+    const bool is_over = link->lasts > Seconds{0} && over <= end;
     condition.what =
         fmt::format("{} {} {} {}", words.subject, is_over ? words.was : words.is,
-                    fault.lasts > Seconds{0} ? "from" : "since", format_duration(fault.duration));
-    if (fault.lasts > Seconds{0}) condition.what += " to " + format_duration(over);
+                    link->lasts > Seconds{0} ? "from" : "since", format_duration(link->duration));
+    if (link->lasts > Seconds{0}) condition.what += " to " + format_duration(over);
     if (is_over) condition.end = over;
-    condition.delivers = fault.factor > 0;
+    condition.delivers = link->factor > 0;
     conditions.push_back(std::move(condition));
   }
   for (const ImperfectionSpec::Link& link : imperfections.links) {
@@ -135,12 +136,13 @@ std::vector<std::shared_ptr<DeviceSlots>> device_slots(const std::vector<FaultSp
                                                        int ranks) {
   std::vector<std::shared_ptr<DeviceSlots>> slots;
   for (const FaultSpec& fault : faults) {
-    if (fault.kind != FaultKind::kSlots) continue;
+    const auto* room = fault.as<SlotsFault>();
+    if (room == nullptr) continue;
     slots.resize(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
       if (!concerns(fault, rank)) continue;
       slots[static_cast<std::size_t>(rank)] =
-          std::make_shared<DeviceSlots>(static_cast<int>(fault.slots), fault.newest_first);
+          std::make_shared<DeviceSlots>(static_cast<int>(room->slots), room->newest_first);
     }
   }
   return slots;

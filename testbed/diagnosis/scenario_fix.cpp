@@ -8,21 +8,25 @@
 namespace gradsync {
 namespace {
 
-/// Faults that put ranks out of step only because not all of them have it.
-bool is_harmless_on_all(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kSkip:
-    case FaultKind::kLeaveLoop:
-    case FaultKind::kCollective:
-    case FaultKind::kGroup:
-    case FaultKind::kLossScale:
-    case FaultKind::kClip:
-    case FaultKind::kLearningRate:
-    case FaultKind::kResume:
-      return true;
-    default:
-      return false;
-  }
+template <class... Kinds>
+bool is_any_of(const FaultSpec& fault) {
+  return (std::holds_alternative<Kinds>(fault.kind) || ...);
+}
+
+/// A fault that puts ranks out of step only because not all of them have it.
+bool is_harmless_on_all(const FaultSpec& fault) {
+  const auto* exception = fault.as<ThrowFault>();
+  if (exception != nullptr) return exception->caught;
+  return is_any_of<SkipFault, LeaveLoopFault, CollectiveFault, GroupFault, LossScaleFault,
+                   ClipFault, LearningRateFault, ResumeFault>(fault);
+}
+
+/// Two collectives that were one call with two payloads.
+bool are_one_call(const FaultSpec& a, const FaultSpec& b) {
+  const auto* first = a.as<CollectiveFault>();
+  const auto* second = b.as<CollectiveFault>();
+  return first != nullptr && second != nullptr && first->name == second->name &&
+         first->at == second->at && first->step == second->step && first->group == second->group;
 }
 
 /// Padded, an epoch.
@@ -39,17 +43,16 @@ std::string change_faults(Scenario& scenario, bool& only_removed) {
     FaultSpec fault = scenario.faults[i];
     const bool everywhere = fault.ranks.empty() || std::ssize(fault.ranks) == scenario.ranks;
     std::string change;
-    if (fault.kind == FaultKind::kEvaluate && fault.through_ddp) {
-      fault.through_ddp = false;
+    auto* evaluation = fault.as<EvaluateFault>();
+    if (evaluation != nullptr && evaluation->through_ddp) {
+      evaluation->through_ddp = false;
       change = fmt::format("faults[{}] (evaluate): around DDP", i);
-    } else if (is_harmless_on_all(fault.kind) ||
-               (fault.kind == FaultKind::kThrow && fault.caught)) {
-      if (!everywhere)
-        change = fmt::format("faults[{}] ({}): on all ranks", i, to_string(fault.kind));
+    } else if (is_harmless_on_all(fault)) {
+      if (!everywhere) change = fmt::format("faults[{}] ({}): on all ranks", i, name_of(fault));
       fault.ranks.clear();
     } else {
-      changes += fmt::format("{}without faults[{}] ({})", changes.empty() ? "" : "; ", i,
-                             to_string(fault.kind));
+      changes +=
+          fmt::format("{}without faults[{}] ({})", changes.empty() ? "" : "; ", i, name_of(fault));
       continue;
     }
     if (!change.empty()) {
@@ -58,9 +61,7 @@ std::string change_faults(Scenario& scenario, bool& only_removed) {
     }
     // Two that were one call with two payloads become equal; one is enough.
     const bool twice = std::any_of(kept.begin(), kept.end(), [&](const FaultSpec& other) {
-      return other.kind == FaultKind::kCollective && fault.kind == FaultKind::kCollective &&
-             other.name == fault.name && other.at == fault.at && other.step == fault.step &&
-             other.group == fault.group;
+      return are_one_call(fault, other);
     });
     if (!twice) kept.push_back(fault);
   }

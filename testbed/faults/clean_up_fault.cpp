@@ -5,12 +5,11 @@ namespace gradsync {
 void clean_up(const std::vector<FaultSpec>& faults, int rank, Clock& clock,
               const std::function<void()>& block) {
   for (const FaultSpec& fault : faults) {
-    if (fault.at != FaultPoint::kCleanUp || !concerns(fault, rank)) continue;
-    if (fault.kind == FaultKind::kStall) {
-      block();
-    } else {
-      clock.sleep(fault.duration);
-    }
+    if (!concerns(fault, rank)) continue;
+    const auto* stall = fault.as<StallFault>();
+    const auto* delay = fault.as<DelayFault>();
+    if (stall != nullptr && stall->at == FaultPoint::kCleanUp) block();
+    if (delay != nullptr && delay->at == FaultPoint::kCleanUp) clock.sleep(delay->duration);
   }
 }
 

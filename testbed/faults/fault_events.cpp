@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,24 +51,12 @@ int signal_number(const std::string& name) {
   return SIGKILL;
 }
 
-bool is_event(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kSkip:
-    case FaultKind::kThrow:
-    case FaultKind::kExit:
-    case FaultKind::kKill:
-    case FaultKind::kDelay:
-    case FaultKind::kStall:
-    case FaultKind::kCollective:
-    case FaultKind::kEvaluate:
-    case FaultKind::kGroup:
-      return true;
-    default:
-      return false;
-  }
+bool is_after_step(FaultPoint point) {
+  return point == FaultPoint::kEvaluation || point == FaultPoint::kCheckpoint ||
+         point == FaultPoint::kStepEnd;
 }
 
-std::string place(const LoopPosition& at, Phase phase) {
+std::string text_of(const LoopPosition& at, Phase phase) {
   if (at.step < 0) return to_string(phase);
   return fmt::format("step {} (epoch {}) {}", at.step, at.epoch, to_string(phase));
 }
@@ -74,34 +64,34 @@ std::string place(const LoopPosition& at, Phase phase) {
 }  // namespace
 
 void FaultEvents::happen(FaultPoint point, const LoopPosition& at) {
+  const Place place{at, phase_of(point)};
   std::optional<Error> in_handler;
-  for (const FaultSpec& fault : *faults_) {
-    if (!is_event(fault.kind) || fault.at != point) continue;
-    if (is_in_loop(point) && (!covers(fault, at.step) || at.micro_step > 0)) continue;
-    if (fault.kind == FaultKind::kThrow && fault.handler) {
-      in_handler = error_of(fault, at, phase_of(point));
-      rank_.raised(fault.message);
-    } else {
-      happen(fault, at, phase_of(point));
+  const auto happen_there = [&](const auto& event) {
+    if constexpr (FaultEvent<std::remove_cvref_t<decltype(event)>>) {
+      if (event.at != point) return;
+      if (is_in_loop(point) && (!covers(event, at.step) || at.micro_step > 0)) return;
+      if (std::optional<Error> error = taken_by_handler(event, place)) {
+        in_handler = std::move(error);
+      } else {
+        happen(event, place);
+      }
     }
-  }
+  };
+  for (const FaultSpec& fault : *faults_) std::visit(happen_there, fault.kind);
   if (in_handler) throw Error(*in_handler);
-}
-
-Error FaultEvents::error_of(const FaultSpec& fault, const LoopPosition& at, Phase phase) const {
-  return Error(ErrorCode::kInternal, fmt::format("rank {}, {}: {}", rank_.group->rank(),
-                                                 place(at, phase), fault.message));
 }
 
 void FaultEvents::happen_after_step(const LoopPosition& at) {
   for (const WorkPtr& work : std::exchange(in_flight_, {})) work->wait();
-  for (const FaultSpec& fault : *faults_) {
-    const bool after = fault.at == FaultPoint::kEvaluation || fault.at == FaultPoint::kCheckpoint ||
-                       fault.at == FaultPoint::kStepEnd;
-    if (!is_event(fault.kind) || !after || !covers(fault, at.step)) continue;
-    rank_.enter(phase_of(fault.at));
-    happen(fault, at, phase_of(fault.at));
-  }
+  const auto happen_after = [&](const auto& event) {
+    if constexpr (FaultEvent<std::remove_cvref_t<decltype(event)>>) {
+      if (!is_after_step(event.at) || !covers(event, at.step)) return;
+      const Place place{at, phase_of(event.at)};
+      rank_.enter(place.phase);
+      happen(event, place);
+    }
+  };
+  for (const FaultSpec& fault : *faults_) std::visit(happen_after, fault.kind);
 }
 
 void FaultEvents::happen_outside_steps(FaultPoint point, const LoopPosition& last) {
@@ -110,76 +100,84 @@ void FaultEvents::happen_outside_steps(FaultPoint point, const LoopPosition& las
   happen(point, last);
 }
 
-void FaultEvents::happen(const FaultSpec& fault, const LoopPosition& at, Phase phase) {
-  switch (fault.kind) {
-    case FaultKind::kSkip:
-      throw SkippedStep{fault.message};
-    case FaultKind::kThrow:
-      if (fault.caught) throw SkippedStep{fault.message};
-      throw error_of(fault, at, phase);
-    case FaultKind::kExit:
-      rank_.end_process({.exit_code = static_cast<int>(fault.code)});
-      return;
-    case FaultKind::kKill:
-      rank_.end_process({.signal = signal_number(fault.signal)});
-      return;
-    case FaultKind::kDelay:
-      rank_.clock->sleep(fault.duration);
-      return;
-    case FaultKind::kStall:
-      rank_.group->stall();
-      return;
-    case FaultKind::kCollective:
-      communicate(fault, at, phase);
-      return;
-    case FaultKind::kEvaluate:
-      rank_.evaluate(fault.through_ddp);
-      return;
-    case FaultKind::kGroup:
-      make_group(fault);
-      return;
-    default:
-      return;  // a condition: asked for where it matters
-  }
+void FaultEvents::happen(const SkipFault& skip, const Place&) {
+  throw SkippedStep{skip.message};
 }
 
-ProcessGroup& FaultEvents::group_of(const FaultSpec& fault) const {
-  if (fault.group.empty()) return *rank_.group;
-  const auto found = groups_.find(fault.group);
+void FaultEvents::happen(const ThrowFault& exception, const Place& place) {
+  if (exception.caught) throw SkippedStep{exception.message};
+  throw error_of(exception, place);
+}
+
+void FaultEvents::happen(const ExitFault& exit, const Place&) {
+  rank_.end_process({.exit_code = static_cast<int>(exit.code)});
+}
+
+void FaultEvents::happen(const KillFault& kill, const Place&) {
+  rank_.end_process({.signal = signal_number(kill.signal)});
+}
+
+void FaultEvents::happen(const DelayFault& delay, const Place&) {
+  rank_.clock->sleep(delay.duration);
+}
+
+void FaultEvents::happen(const StallFault&, const Place&) {
+  rank_.group->stall();
+}
+
+void FaultEvents::happen(const EvaluateFault& evaluation, const Place&) {
+  rank_.evaluate(evaluation.through_ddp);
+}
+
+std::optional<Error> FaultEvents::taken_by_handler(const ThrowFault& exception,
+                                                   const Place& place) {
+  if (!exception.handler) return std::nullopt;
+  rank_.raised(exception.message);
+  return error_of(exception, place);
+}
+
+Error FaultEvents::error_of(const ThrowFault& exception, const Place& place) const {
+  return Error(ErrorCode::kInternal,
+               fmt::format("rank {}, {}: {}", rank_.group->rank(), text_of(place.at, place.phase),
+                           exception.message));
+}
+
+ProcessGroup& FaultEvents::group_of(const CollectiveFault& call) const {
+  if (call.group.empty()) return *rank_.group;
+  const auto found = groups_.find(call.group);
   if (found != groups_.end()) return *found->second;
   throw Error(
       ErrorCode::kInvalidConfig,
       fmt::format("rank {}: a collective in the group \"{}\", which has no such member; add "
                   "a fault of kind group before it",
-                  rank_.group->rank(), fault.group));
+                  rank_.group->rank(), call.group));
 }
 
-void FaultEvents::communicate(const FaultSpec& fault, const LoopPosition& at, Phase phase) {
-  ProcessGroup& group = group_of(fault);
-  CollectiveOptions options =
-      at.options(phase, fault.name.empty() ? std::string("the program's own") : fault.name);
-  options.label.site = fault.site;
-  const DType dtype = parse_dtype(fault.dtype);
+void FaultEvents::happen(const CollectiveFault& call, const Place& place) {
+  ProcessGroup& group = group_of(call);
+  CollectiveOptions options = place.at.options(
+      place.phase, call.name.empty() ? std::string("the program's own") : call.name);
+  options.label.site = call.site;
+  const DType dtype = parse_dtype(call.dtype);
   const auto zeros = [&](Shape shape) {
     return Tensor::zeros(std::move(shape), dtype, *rank_.device);
   };
   WorkPtr work;
-  switch (fault.op) {
+  switch (call.op) {
     case OpType::kAllreduce:
-      work = group.allreduce(zeros({fault.elements}), fault.reduce_op, options);
+      work = group.allreduce(zeros({call.elements}), call.reduce_op, options);
       break;
     case OpType::kBroadcast:
-      work = group.broadcast(zeros({fault.elements}), static_cast<int>(fault.root), options);
+      work = group.broadcast(zeros({call.elements}), static_cast<int>(call.root), options);
       break;
     case OpType::kAllgather:
-      work =
-          group.allgather(zeros({group.size(), fault.elements}), zeros({fault.elements}), options);
+      work = group.allgather(zeros({group.size(), call.elements}), zeros({call.elements}), options);
       break;
     case OpType::kBarrier:
       work = group.barrier(options);
       break;
   }
-  if (fault.wait) {
+  if (call.wait) {
     work->wait();
   } else {
     in_flight_.push_back(std::move(work));
@@ -188,15 +186,15 @@ void FaultEvents::communicate(const FaultSpec& fault, const LoopPosition& at, Ph
 
 /// torch.distributed.new_group: a call that all ranks have to make, members or not, and after which
 /// the members have a group.
-void FaultEvents::make_group(const FaultSpec& fault) {
+void FaultEvents::happen(const GroupFault& group, const Place&) {
   std::vector<int> all(static_cast<std::size_t>(rank_.group->size()));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
   // Kept: a rank that is first must not close its connections while others still make theirs.
-  const std::string creation = "new_group " + fault.name;
+  const std::string creation = "new_group " + group.name;
   groups_[creation] = rank_.group->split(creation, all);
-  const std::vector<int> members(fault.members.begin(), fault.members.end());
+  const std::vector<int> members(group.members.begin(), group.members.end());
   if (std::find(members.begin(), members.end(), rank_.group->rank()) != members.end()) {
-    groups_[fault.name] = rank_.group->split(fault.name, members);
+    groups_[group.name] = rank_.group->split(group.name, members);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,30 @@ class FaultEvents {
   void happen_outside_steps(FaultPoint point, const LoopPosition& last);
 
  private:
-  void happen(const FaultSpec& fault, const LoopPosition& at, Phase phase);
-  void communicate(const FaultSpec& fault, const LoopPosition& at, Phase phase);
-  void make_group(const FaultSpec& fault);
-  ProcessGroup& group_of(const FaultSpec& fault) const;
-  Error error_of(const FaultSpec& fault, const LoopPosition& at, Phase phase) const;
+  struct Place {
+    const LoopPosition& at;
+    Phase phase;
+  };
+
+  // One function a kind of event.
+  void happen(const SkipFault& skip, const Place& place);
+  void happen(const ThrowFault& exception, const Place& place);
+  void happen(const ExitFault& exit, const Place& place);
+  void happen(const KillFault& kill, const Place& place);
+  void happen(const DelayFault& delay, const Place& place);
+  void happen(const StallFault& stall, const Place& place);
+  void happen(const CollectiveFault& call, const Place& place);
+  void happen(const EvaluateFault& evaluation, const Place& place);
+  void happen(const GroupFault& group, const Place& place);
+
+  /// The error of an exception that the program's handler holds, while other faults happen.
+  std::optional<Error> taken_by_handler(const ThrowFault& exception, const Place& place);
+  template <class Kind>
+  std::optional<Error> taken_by_handler(const Kind&, const Place&) {
+    return std::nullopt;
+  }
+  Error error_of(const ThrowFault& exception, const Place& place) const;
+  ProcessGroup& group_of(const CollectiveFault& call) const;
 
   const RankFaults* faults_;
   Rank rank_;

@@ -30,7 +30,7 @@ void FaultObserver::before_backward(const LoopPosition& at) {
 }
 
 void FaultObserver::after_backward(const LoopPosition& at, bool last) {
-  if (last || rank_.faults.find(FaultKind::kClipInsideAccumulation, at.step) == nullptr) return;
+  if (last || rank_.faults.find<ClipInsideAccumulationFault>(at.step) == nullptr) return;
   rank_.scaler.unscale_inside_accumulation(at.step);
   rank_.clipper.clip(at);
 }
@@ -63,8 +63,9 @@ void FaultObserver::evaluate(bool through_ddp) {
 std::vector<const Parameter*> FaultObserver::unused_parameters(std::int64_t step) const {
   std::vector<const Parameter*> unused;
   for (const FaultSpec& fault : rank_.faults) {
-    if (fault.kind != FaultKind::kUnused || !covers(fault, step)) continue;
-    for (const ParameterPtr& parameter : meant_parameters(rank_.model.parameters(), fault)) {
+    const auto* branch = fault.as<UnusedFault>();
+    if (branch == nullptr || !covers(*branch, step)) continue;
+    for (const ParameterPtr& parameter : meant_parameters(rank_.model.parameters(), *branch)) {
       unused.push_back(parameter.get());
     }
   }
@@ -73,8 +74,9 @@ std::vector<const Parameter*> FaultObserver::unused_parameters(std::int64_t step
 
 void FaultObserver::watch_gradients() {
   for (const FaultSpec& fault : rank_.faults) {
-    if (fault.kind != FaultKind::kReadyTwice) continue;
-    for (const ParameterPtr& parameter : meant_parameters(rank_.model.parameters(), fault)) {
+    const auto* twice = fault.as<ReadyTwiceFault>();
+    if (twice == nullptr) continue;
+    for (const ParameterPtr& parameter : meant_parameters(rank_.model.parameters(), *twice)) {
       parameter->add_gradient_hook([armed = armed_](Parameter& of, BackwardPass& pass) {
         if (std::erase(*armed, of.name()) > 0) of.accumulate(Tensor{}, pass);
       });
@@ -86,9 +88,10 @@ void FaultObserver::watch_gradients() {
 void FaultObserver::arm(const LoopPosition& at) {
   armed_->clear();
   for (const FaultSpec& fault : rank_.faults) {
-    if (fault.kind != FaultKind::kReadyTwice || !covers(fault, at.step)) continue;
-    if (fault.micro_step.value_or(at.micro_step) != at.micro_step) continue;
-    armed_->insert(armed_->end(), fault.parameters.begin(), fault.parameters.end());
+    const auto* twice = fault.as<ReadyTwiceFault>();
+    if (twice == nullptr || !covers(*twice, at.step)) continue;
+    if (twice->micro_step.value_or(at.micro_step) != at.micro_step) continue;
+    armed_->insert(armed_->end(), twice->parameters.begin(), twice->parameters.end());
   }
 }
 

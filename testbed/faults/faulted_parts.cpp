@@ -9,12 +9,12 @@
 namespace gradsync {
 
 double FaultedScaler::scale(std::int64_t step) const {
-  const FaultSpec* fault = faults_->find(FaultKind::kLossScale, step);
+  const auto* fault = faults_->find<LossScaleFault>(step);
   return fault != nullptr ? fault->value : GradientScaler::scale(step);
 }
 
 bool FaultedScaler::unscales_late(std::int64_t step) const {
-  return faults_->find(FaultKind::kClipBeforeUnscale, step) != nullptr;
+  return faults_->find<ClipBeforeUnscaleFault>(step) != nullptr;
 }
 
 void FaultedScaler::unscale(std::int64_t step) {
@@ -28,9 +28,9 @@ void FaultedScaler::step(Optimizer& optimizer, std::int64_t step) {
 
 std::optional<Clipping> FaultedClipper::clip(const LoopPosition& at) {
   if (!options().max_norm) return std::nullopt;
-  const FaultSpec* own_norm = faults_->find(FaultKind::kClip, at.step);
+  const auto* own_norm = faults_->find<ClipFault>(at.step);
   const double max_norm = own_norm != nullptr ? own_norm->value : *options().max_norm;
-  if (faults_->find(FaultKind::kNormReducedAgain, at.step) != nullptr) {
+  if (faults_->find<NormReducedAgainFault>(at.step) != nullptr) {
     return clip_by_sum_over_ranks(at, max_norm);
   }
   return clip_to(max_norm);
@@ -55,21 +55,23 @@ Clipping FaultedClipper::clip_by_sum_over_ranks(const LoopPosition& at, double m
 }
 
 double FaultedRates::base_rate(std::size_t group, std::int64_t step) const {
-  const FaultSpec* fault = faults_->find(FaultKind::kLearningRate, step);
+  const auto* fault = faults_->find<LearningRateFault>(step);
   return fault != nullptr ? fault->value : LearningRates::base_rate(group, step);
 }
 
 bool FaultedPolicy::reduces(const LoopPosition& at, bool by_default) const {
   for (const FaultSpec& fault : *faults_) {
-    if (fault.kind != FaultKind::kNoSync || !covers(fault, at.step)) continue;
-    if (fault.micro_step.value_or(at.micro_step) == at.micro_step) return fault.sync;
+    const auto* no_sync = fault.as<NoSyncFault>();
+    if (no_sync == nullptr || !covers(*no_sync, at.step)) continue;
+    if (no_sync->micro_step.value_or(at.micro_step) == at.micro_step) return no_sync->sync;
   }
   return by_default;
 }
 
 std::optional<std::string> FaultedPolicy::leaves(std::int64_t step) const {
   for (const FaultSpec& fault : *faults_) {
-    if (fault.kind == FaultKind::kLeaveLoop && step >= fault.step) return fault.message;
+    const auto* leave = fault.as<LeaveLoopFault>();
+    if (leave != nullptr && step >= leave->step) return leave->message;
   }
   return std::nullopt;
 }

@@ -10,15 +10,8 @@ RankFaults::RankFaults(const std::vector<FaultSpec>& faults, int rank) {
                [&](const FaultSpec& fault) { return concerns(fault, rank); });
 }
 
-const FaultSpec* RankFaults::find(FaultKind kind, std::int64_t step) const {
-  const auto found = std::find_if(faults_.begin(), faults_.end(), [&](const FaultSpec& fault) {
-    return fault.kind == kind && covers(fault, step);
-  });
-  return found == faults_.end() ? nullptr : &*found;
-}
-
 SamplerSpec RankFaults::sampler(SamplerSpec spec) const {
-  if (const FaultSpec* fault = find(FaultKind::kSampler)) {
+  if (const auto* fault = find<SamplerFault>()) {
     spec.seed = fault->seed.value_or(spec.seed);
     spec.set_epoch = fault->set_epoch.value_or(spec.set_epoch);
   }
@@ -26,17 +19,17 @@ SamplerSpec RankFaults::sampler(SamplerSpec spec) const {
 }
 
 int RankFaults::sampler_rank(int rank) const {
-  const FaultSpec* fault = find(FaultKind::kSampler);
+  const auto* fault = find<SamplerFault>();
   return fault != nullptr && fault->shard_of ? static_cast<int>(*fault->shard_of) : rank;
 }
 
 std::int64_t RankFaults::first_step() const {
-  const FaultSpec* fault = find(FaultKind::kResume);
+  const auto* fault = find<ResumeFault>();
   return fault != nullptr ? fault->to_step : 0;
 }
 
 double RankFaults::compute_factor() const {
-  const FaultSpec* fault = find(FaultKind::kSlow);
+  const auto* fault = find<SlowFault>();
   return fault != nullptr ? fault->factor : 1;
 }
 

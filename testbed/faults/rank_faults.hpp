@@ -19,7 +19,14 @@ class RankFaults {
   auto end() const noexcept { return faults_.end(); }
 
   /// The first fault of this kind that is there in `step`; null if none is.
-  const FaultSpec* find(FaultKind kind, std::int64_t step = 0) const;
+  template <class Kind>
+  const Kind* find(std::int64_t step = 0) const {
+    for (const FaultSpec& fault : faults_) {
+      const Kind* kind = fault.as<Kind>();
+      if (kind != nullptr && covers(*kind, step)) return kind;
+    }
+    return nullptr;
+  }
 
   // What a rank's configuration is with its faults.
   SamplerSpec sampler(SamplerSpec spec) const;

@@ -10,12 +10,13 @@ void come_to_rendezvous(const std::vector<FaultSpec>& faults, const Imperfection
                         int rank, Clock& clock, const std::function<void()>& stall) {
   if (const Seconds late = start_delay(imperfections, rank); late > Seconds{0}) clock.sleep(late);
   for (const FaultSpec& fault : faults) {
-    if (fault.kind != FaultKind::kRendezvous || !concerns(fault, rank)) continue;
-    if (fault.wrong_address) continue;  // it comes in time
-    if (fault.duration <= Seconds{0}) {
+    const auto* rendezvous = fault.as<RendezvousFault>();
+    if (rendezvous == nullptr || !concerns(fault, rank)) continue;
+    if (rendezvous->wrong_address) continue;  // it comes in time
+    if (rendezvous->duration <= Seconds{0}) {
       stall();
     } else {
-      clock.sleep(fault.duration);
+      clock.sleep(rendezvous->duration);
     }
   }
 }
@@ -24,7 +25,8 @@ std::vector<int> ranks_with_wrong_address(const std::vector<FaultSpec>& faults, 
   std::vector<int> ranks;
   for (int rank = 0; rank < world_size; ++rank) {
     const bool wrong = std::any_of(faults.begin(), faults.end(), [&](const FaultSpec& fault) {
-      return fault.wrong_address && concerns(fault, rank);
+      const auto* rendezvous = fault.as<RendezvousFault>();
+      return rendezvous != nullptr && rendezvous->wrong_address && concerns(fault, rank);
     });
     if (wrong) ranks.push_back(rank);
   }

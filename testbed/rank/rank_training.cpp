@@ -139,9 +139,9 @@ class RankTraining {
 
   /// Together with all ranks, if one of them has a device that is not its own.
   void claim_device() {
-    const auto is_claim = [](const FaultSpec& fault) { return fault.kind == FaultKind::kDevice; };
+    const auto is_claim = [](const FaultSpec& fault) { return fault.as<DeviceFault>() != nullptr; };
     if (std::none_of(scenario_.faults.begin(), scenario_.faults.end(), is_claim)) return;
-    const FaultSpec* fault = faults_.find(FaultKind::kDevice);
+    const auto* fault = faults_.find<DeviceFault>();
     const std::int64_t claimed = fault != nullptr ? fault->device : group_.rank();
     keeper_.update([&](RankReport& report) { report.device_claimed = claimed; });
     check_devices(group_, device_, claimed);

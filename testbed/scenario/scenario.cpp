@@ -13,23 +13,25 @@ namespace gradsync {
 namespace {
 
 using scenario_table::Json;
+using scenario_table::Object;
 using scenario_table::Section;
 
-Json write_section(const Section& section, const scenario_table::Object& object) {
+Json write_section(const Section& section, const Object& object) {
   Json json = Json::object();
   const std::string kind = scenario_table::kind_of(section, object);
   if (!kind.empty()) json["kind"] = kind;
-  for (const scenario_table::Field& field : section.fields) {
-    if (!scenario_table::applies(field, kind)) continue;
-    Json value = field.write(object);
+  for (const scenario_table::Field* field : scenario_table::fields_of(section, kind)) {
+    Json value = field->write(object);
     // null is written where it turns something off that is on by default, and left out elsewhere.
-    if (value.is_null() && scenario_table::default_of(section, field, kind).is_null()) continue;
-    json[field.name] = std::move(value);
+    if (value.is_null() && scenario_table::default_of(section, *field, kind).is_null()) continue;
+    json[field->name] = std::move(value);
   }
   for (const Section& child : section.sections) {
     if (child.list) {
       Json list = Json::array();
-      for (const auto& item : child.list->items(object)) list.push_back(write_section(child, item));
+      for (const Object& item : child.list->items(object)) {
+        list.push_back(write_section(child, item));
+      }
       json[child.name] = std::move(list);
       continue;
     }
@@ -64,7 +66,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name,
 }
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {
-  return write_section(scenario_table::root(), &scenario);
+  return write_section(scenario_table::root(), Object(&scenario));
 }
 
 }  // namespace gradsync

@@ -25,7 +25,7 @@ class Checks {
     check_ddp();
     if (backend_.is_simulated) check_cluster();
     check_expect();
-    for (std::size_t i = 0; i < s_.faults.size(); ++i) check_fault(i);
+    check_faults(document_, s_);
     check_imperfections(document_, s_);
   }
 
@@ -245,96 +245,6 @@ class Checks {
     same_length("/cluster/fat_tree/up", c.fat_tree_up);
     same_length("/cluster/fat_tree/links", c.fat_tree_links);
     require_places("/cluster/fat_tree/down", c.fat_tree_down, product(c.fat_tree_down));
-  }
-
-  void check_fault(std::size_t index) const {
-    const FaultSpec& fault = s_.faults[index];
-    const std::string place = fmt::format("/faults/{}", index);
-    const auto check_ranks = [&](const char* key, const std::vector<std::int64_t>& ranks) {
-      for (std::size_t i = 0; i < ranks.size(); ++i) {
-        if (ranks[i] < s_.ranks) continue;
-        fail(fmt::format("{}/{}/{}", place, key, i), ranks[i],
-             "a rank of the run" + because("/ranks", s_.ranks));
-      }
-    };
-    check_ranks("ranks", fault.ranks);
-    check_ranks("members", fault.members);
-    if (fault.kind == FaultKind::kGroup &&
-        (fault.members.size() < 2 || !std::is_sorted(fault.members.begin(), fault.members.end()))) {
-      fail(place + "/members", fault.members, "two ranks or more, in ascending order");
-    }
-    if (fault.kind == FaultKind::kUnused && fault.parameters.empty()) {
-      fail(place + "/parameters", fault.parameters, "the parameters that get no gradient");
-    }
-    if (fault.kind == FaultKind::kAdd && fault.parameters.empty()) {
-      fail(place + "/parameters", fault.parameters, "the names of the parameters that are added");
-    }
-    check_backend_of(fault, place);
-    const bool may_clean_up = fault.kind == FaultKind::kStall || fault.kind == FaultKind::kDelay;
-    if (fault.at == FaultPoint::kCleanUp && !may_clean_up) {
-      fail(place + "/at", "clean_up", "a place in the training",
-           "only \"stall\" and \"delay\" are allowed at \"clean_up\"" +
-               because(place + "/kind", to_string(fault.kind)));
-    }
-    if (fault.wrong_address && fault.duration > Seconds{0}) {
-      fail(place + "/duration", Json(format_duration(fault.duration)), "0s",
-           "give the rank that is late a fault of its own" +
-               because(place + "/wrong_address", true));
-    }
-    if (fault.kind == FaultKind::kLink) check_link(fault, place);
-  }
-
-  void check_link(const FaultSpec& fault, const std::string& place) const {
-    if (fault.loss_percent > 0 && s_.cluster.library == ClusterSpec::Library::kNccl) {
-      fail(place + "/loss_percent", fault.loss_percent, "0",
-           "what a loss costs is known of TCP, which Gloo uses; adapters that NCCL uses have their "
-           "own ways" +
-               because("/cluster/library", "nccl"));
-    }
-    const bool no_latency =
-        s_.cluster.platform_file.empty() &&
-        s_.cluster.inter_node.latency + s_.cluster.intra_node.latency <= Seconds{0};
-    if (fault.loss_percent > 0 && no_latency) {
-      fail(place + "/loss_percent", fault.loss_percent, "0 in a cluster without latency",
-           "what a loss costs depends on the round-trip time");
-    }
-    if (s_.fidelity == Fidelity::kAnalytic) {
-      fail(place + "/kind", "link", "a fault that the fidelity can do",
-           "a closed form cannot tell what passes when" +
-               because("/simulation/fidelity", "analytic") + "; take auto, message or flow");
-    }
-    if (fault.link.empty() && s_.cluster.platform_file.empty()) {
-      const std::int64_t nodes =
-          (s_.ranks + s_.cluster.gpus_per_node - 1) / s_.cluster.gpus_per_node;
-      if (fault.node >= nodes) {
-        fail(place + "/node", fault.node,
-             fmt::format("one of the {} nodes that have ranks, counted from 0", nodes));
-      }
-      if (nodes < 2) {
-        fail(place + "/node", fault.node, "a node of several, whose cables the job uses",
-             "all ranks are on one; lower cluster.gpus_per_node" +
-                 because("/cluster/gpus_per_node", s_.cluster.gpus_per_node));
-      }
-    }
-  }
-
-  /// A fault that the backend cannot do is refused: a run without it would be another one.
-  void check_backend_of(const FaultSpec& fault, const std::string& place) const {
-    const bool computed = s_.model.kind == ModelSpec::Kind::kTransformer;
-    std::string why;
-    if (fault.kind == FaultKind::kLink && !backend_.changes_links)
-      why = "only simulated cables can be taken down";
-    if (fault.kind == FaultKind::kSlots && !backend_.has_device_slots)
-      why = "only a simulated device's room can be set";
-    if (fault.kind == FaultKind::kSlow && !backend_.is_simulated && computed) {
-      why = "a computed model takes the time that it takes; give it a delay, or replay one";
-    }
-    if (fault.wrong_address && !backend_.chooses_addresses) {
-      why = "the addresses go through the library's own sockets, out of reach";
-    }
-    if (why.empty()) return;
-    fail(place + "/kind", to_string(fault.kind),
-         "a fault that the backend can do" + because("/backend", s_.backend), why);
   }
 
   void check_expect() const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -199,9 +198,9 @@ struct RowOptions {
   bool required = false;
 };
 
-/// A row whose value is not one member of its Owner: `get` takes one and returns a T, `set` takes
-/// both.
-template <class T, class Owner = Scenario, class Get, class Set>
+/// A row whose value is not one member: `get` returns a T, `set` takes one. Each takes a reference
+/// to the section's object, of its type.
+template <class T, class Get, class Set>
 Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::string description,
                      RowOptions options = {}) {
   Field row;
@@ -219,68 +218,61 @@ Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::
     if constexpr (std::is_same_v<T, std::string>) {
       if (rule.is_file) typed = resolve_file(typed, base_dir);
     }
-    set(object_as<Owner>(object), std::move(typed));
+    set(object, std::move(typed));
   };
-  row.write = [get](const Object& object) {
-    return Codec<T>::write(get(const_object_as<Owner>(object)));
-  };
+  row.write = [get](const Object& object) { return Codec<T>::write(get(object)); };
   return row;
 }
 
-/// A row for a member: `member` takes an Owner, const or not, and returns a reference into it
-/// (SCENARIO_MEMBER, or a pointer to a member).
-template <class Owner, class Member>
-Field field_of(std::string name, Member member, const Rule& rule, std::string description,
-               RowOptions options) {
-  using T = std::remove_cvref_t<std::invoke_result_t<Member, Owner&>>;
-  return computed_field<T, Owner>(
-      std::move(name), [member](const Owner& o) -> const T& { return std::invoke(member, o); },
-      [member](Owner& o, T value) { std::invoke(member, o) = std::move(value); }, rule,
-      std::move(description), std::move(options));
-}
-/// Of the scenario.
+/// A row for a member: `member` takes a scenario, const or not, and returns a reference into it
+/// (SCENARIO_MEMBER).
 template <class Member>
 Field field(std::string name, Member member, const Rule& rule, std::string description,
             RowOptions options = {}) {
-  return field_of<Scenario>(std::move(name), member, rule, std::move(description),
-                            std::move(options));
+  using T = std::remove_cvref_t<decltype(member(std::declval<Scenario&>()))>;
+  return computed_field<T>(
+      std::move(name), [member](const Scenario& s) -> const T& { return member(s); },
+      [member](Scenario& s, T value) { member(s) = std::move(value); }, rule,
+      std::move(description), std::move(options));
 }
-/// Of a list's item.
-template <class T, class Item>
+
+/// A row for a member of a list's item.
+template <class Item, class T>
 Field field(std::string name, T Item::*member, const Rule& rule, std::string description,
             RowOptions options = {}) {
-  return field_of<Item>(std::move(name), member, rule, std::move(description), std::move(options));
+  return computed_field<T>(
+      std::move(name), [member](const Item& item) -> const T& { return item.*member; },
+      [member](Item& item, T value) { item.*member = std::move(value); }, rule,
+      std::move(description), std::move(options));
 }
 
 /// A kind that is a value of a member: SCENARIO_MEMBER of an enumeration.
 template <class Member, class E>
 Kind enum_kind(std::string name, std::string description, Member member, E value) {
   return {std::move(name), std::move(description),
-          [=](const Object& object) { member(object_as<Scenario>(object)) = value; },
-          [=](const Object& object) { return member(const_object_as<Scenario>(object)) == value; }};
+          [=](Scenario& scenario) { member(scenario) = value; },
+          [=](const Scenario& scenario) { return member(scenario) == value; }};
 }
 
-/// The list of a section: SCENARIO_MEMBER of a vector, whose items the section's rows are bound to.
-template <class Member>
-List list_of(Member member) {
-  using Items = std::remove_cvref_t<std::invoke_result_t<Member, Scenario&>>;
-  using Item = typename Items::value_type;
-  return {.append = [=](const Object& scenario) -> Object {
-            return &member(object_as<Scenario>(scenario)).emplace_back();
-          },
-          .items =
-              [=](const Object& scenario) {
-                std::vector<Object> items;
-                for (const Item& item : member(const_object_as<Scenario>(scenario))) {
-                  items.emplace_back(&item);
-                }
-                return items;
-              },
-          .with_default =
-              [](const auto& use) {
-                Item item;
-                return use(&item);
-              }};
+/// A section whose key holds a list of Items: `list` takes a scenario, const or not, and returns a
+/// reference to the list in it (SCENARIO_MEMBER).
+template <class Item, class Member>
+Section list_section(std::string name, std::string description, Member list,
+                     std::vector<Field> fields, std::vector<Kind> kinds = {}) {
+  Section section;
+  section.name = std::move(name);
+  section.description = std::move(description);
+  section.kinds = std::move(kinds);
+  section.fields = std::move(fields);
+  section.list =
+      Section::List{[list](Scenario& scenario) { return Object(&list(scenario).emplace_back()); },
+                    [list](const Scenario& scenario) {
+                      std::vector<Object> items;
+                      for (const Item& item : list(scenario)) items.emplace_back(&item);
+                      return items;
+                    }};
+  section.with_default = with_new<Item>;
+  return section;
 }
 
 #define SCENARIO_MEMBER(path) \

@@ -26,12 +26,11 @@ class Reader {
 
   Scenario read() {
     Scenario scenario;
-    read_section(root(), document_.json(), "", &scenario);
+    read_section(root(), document_.json(), "", Object(&scenario));
     return scenario;
   }
 
  private:
-  /// `json` into `object`, of whatever type the section's rows are bound to.
   void read_section(const Section& section, const Json& json, const std::string& pointer,
                     const Object& object) {
     if (!json.is_object()) {
@@ -43,23 +42,23 @@ class Reader {
       if (key == "$schema" && pointer.empty()) continue;
       read_key(section, kind, key, value, pointer + pointer_token(key), object);
     }
-    for (const Field& field : section.fields) {
-      if (field.required && applies(field, kind) && !json.contains(field.name)) {
-        document_.fail(pointer + pointer_token(field.name), field.type,
+    for (const Field* field : fields_of(section, kind)) {
+      if (field->required && !json.contains(field->name)) {
+        document_.fail(pointer + pointer_token(field->name), field->type,
                        fmt::format("{} of kind {} needs it", quoted(section.name), quoted(kind)));
       }
     }
   }
 
   void read_list(const Section& section, const Json& list, const std::string& pointer,
-                 const Object& scenario) {
+                 const Object& parent) {
     if (!list.is_array()) {
       document_.fail(pointer, fmt::format("a list of {}", section.name),
                      list.is_object() ? "put it in brackets" : "");
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
       read_section(section, list[i], fmt::format("{}/{}", pointer, i),
-                   section.list->append(scenario));
+                   section.list->append(parent));
     }
   }
 
@@ -90,10 +89,8 @@ class Reader {
       return child.list ? read_list(child, value, pointer, object)
                         : read_section(child, value, pointer, object);
     }
-    for (const Field& field : section.fields) {
-      if (field.name == key && applies(field, kind)) {
-        return read_field(field, value, pointer, object);
-      }
+    for (const Field* field : fields_of(section, kind)) {
+      if (field->name == key) return read_field(section, kind, *field, value, pointer, object);
     }
     document_.fail(pointer,
                    section.name.empty() ? "a key of the scenario"
@@ -101,25 +98,26 @@ class Reader {
                    unknown_key_hint(section, kind, key, pointer));
   }
 
-  void read_field(const Field& field, const Json& value, const std::string& pointer,
-                  const Object& object) {
+  void read_field(const Section& section, const std::string& kind, const Field& field,
+                  const Json& value, const std::string& pointer, const Object& object) {
     try {
       field.read(value, base_dir_, object);
     } catch (const Mistake& mistake) {
       const std::string hint =
-          mistake.hint.empty() ? quotes_hint(field, value, object) : mistake.hint;
+          mistake.hint.empty() ? quotes_hint(section, kind, field, value) : mistake.hint;
       document_.fail(pointer + mistake.pointer, mistake.expected, hint);
     }
   }
 
-  /// "32" where 32 is meant, and "true" for true. It may write into the object: nobody reads that
-  /// once there is a mistake.
-  std::string quotes_hint(const Field& field, const Json& value, const Object& object) const {
+  /// "32" where 32 is meant, and "true" for true.
+  std::string quotes_hint(const Section& section, const std::string& kind, const Field& field,
+                          const Json& value) const {
     if (!value.is_string()) return "";
     const Json inner = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
     if (inner.is_discarded()) return "";
     try {
-      field.read(inner, base_dir_, object);
+      with_default_of(section, kind,
+                      [&](const Object& scratch) { field.read(inner, base_dir_, scratch); });
     } catch (const Mistake&) {
       return "";
     }
@@ -129,18 +127,18 @@ class Reader {
   std::string unknown_key_hint(const Section& section, const std::string& kind,
                                const std::string& key, const std::string& pointer) const {
     std::vector<std::string> names;
-    for (const Field& field : section.fields) {
-      if (applies(field, kind)) {
-        names.push_back(field.name);
-        if (is_other_name(field, key))
-          return fmt::format("it is called {} here", quoted(field.name));
-      } else if (field.name == key) {
-        std::vector<std::string> kinds;
-        for (const std::string& name : field.kinds) kinds.push_back(quoted(name));
-        const std::string parent = pointer.substr(0, pointer.rfind('/'));
-        return fmt::format("it goes with kind {}, and {}", enumerate(kinds, "or"),
-                           document_.mention(parent + "/kind", kind));
+    for (const Field* field : fields_of(section, kind)) {
+      names.push_back(field->name);
+      if (is_other_name(*field, key)) {
+        return fmt::format("it is called {} here", quoted(field->name));
       }
+    }
+    std::vector<std::string> kinds;
+    for (const std::string& name : kinds_with(section, key)) kinds.push_back(quoted(name));
+    if (!kinds.empty()) {
+      const std::string parent = pointer.substr(0, pointer.rfind('/'));
+      return fmt::format("it goes with kind {}, and {}", enumerate(kinds, "or"),
+                         document_.mention(parent + "/kind", kind));
     }
     for (const Section& child : section.sections) names.push_back(child.name);
     if (!section.kinds.empty()) names.push_back("kind");

@@ -12,7 +12,8 @@ Scenario read_scenario(const ScenarioDocument& document, const std::string& base
 
 /// Checks what more than one value has a part in. Throws ConfigError with the pointers of both.
 void check_scenario(const ScenarioDocument& document, const Scenario& scenario);
-/// The part of it that is about imperfections.
+/// The parts of it that are about faults and imperfections.
+void check_faults(const ScenarioDocument& document, const Scenario& scenario);
 void check_imperfections(const ScenarioDocument& document, const Scenario& scenario);
 
 }  // namespace gradsync::scenario_table

@@ -64,10 +64,9 @@ std::string default_cell(const Section& section, const Field& field, const std::
 
 std::string field_table(const Section& section, const std::string& kind) {
   std::string rows;
-  for (const Field& field : section.fields) {
-    if (!scenario_table::applies(field, kind)) continue;
-    rows += fmt::format("| `{}` | {} | {} | {} |\n", field.name, cell(field.type),
-                        cell(default_cell(section, field, kind)), cell(field.description));
+  for (const Field* field : scenario_table::fields_of(section, kind)) {
+    rows += fmt::format("| `{}` | {} | {} | {} |\n", field->name, cell(field->type),
+                        cell(default_cell(section, *field, kind)), cell(field->description));
   }
   if (rows.empty()) return "";
   return "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n" + rows;

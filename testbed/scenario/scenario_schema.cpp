@@ -34,10 +34,9 @@ Json shape_schema(const Section& section, const std::string& kind) {
   }
   if (!kind.empty()) properties["kind"] = {{"const", kind}};
   Json required = Json::array();
-  for (const Field& field : section.fields) {
-    if (!scenario_table::applies(field, kind)) continue;
-    properties[field.name] = field_schema(section, field, kind);
-    if (field.required) required.push_back(field.name);
+  for (const Field* field : scenario_table::fields_of(section, kind)) {
+    properties[field->name] = field_schema(section, *field, kind);
+    if (field->required) required.push_back(field->name);
   }
   for (const Section& child : section.sections) {
     Json inner = section_schema(child);

@@ -53,9 +53,31 @@ const Section& root() {
   return section;
 }
 
-bool applies(const Field& field, const std::string& kind) {
-  return field.kinds.empty() ||
-         std::find(field.kinds.begin(), field.kinds.end(), kind) != field.kinds.end();
+std::vector<const Field*> fields_of(const Section& section, const std::string& kind) {
+  std::vector<const Field*> fields;
+  for (const Field& field : section.fields) {
+    const auto& kinds = field.kinds;
+    if (kinds.empty() || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+      fields.push_back(&field);
+    }
+  }
+  for (const Kind& candidate : section.kinds) {
+    if (candidate.name != kind) continue;
+    for (const Field& field : candidate.fields) fields.push_back(&field);
+  }
+  return fields;
+}
+
+std::vector<std::string> kinds_with(const Section& section, const std::string& field) {
+  std::vector<std::string> kinds;
+  for (const Kind& kind : section.kinds) {
+    const auto fields = fields_of(section, kind.name);
+    if (std::any_of(fields.begin(), fields.end(),
+                    [&](const Field* f) { return f->name == field; })) {
+      kinds.push_back(kind.name);
+    }
+  }
+  return kinds;
 }
 
 std::string kind_of(const Section& section, const Object& object) {
@@ -65,17 +87,21 @@ std::string kind_of(const Section& section, const Object& object) {
   return "";
 }
 
-Json default_of(const Section& section, const Field& field, const std::string& kind) {
-  if (field.required) return nullptr;
-  const auto write = [&](const Object& object) {
+void with_default_of(const Section& section, const std::string& kind,
+                     const std::function<void(const Object&)>& use) {
+  section.with_default([&](const Object& object) {
     for (const Kind& candidate : section.kinds) {
       if (candidate.name == kind) candidate.select(object);
     }
-    return field.write(object);
-  };
-  if (section.list) return section.list->with_default(write);
-  Scenario scenario;
-  return write(&scenario);
+    use(object);
+  });
+}
+
+Json default_of(const Section& section, const Field& field, const std::string& kind) {
+  Json value;
+  if (field.required) return value;
+  with_default_of(section, kind, [&](const Object& object) { value = field.write(object); });
+  return value;
 }
 
 }  // namespace gradsync::scenario_table

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -16,26 +17,31 @@ namespace gradsync::scenario_table {
 
 using Json = nlohmann::ordered_json;
 
-/// What the rows of a section read into and write from: a pointer to the scenario, or to the item
-/// of a list that has sections of its own, whose type its rows know. T* to read into, T* or const
-/// T* to write from.
-using Object = std::any;
-
-template <class T>
-T& object_as(const Object& object) {
-  return *std::any_cast<T*>(object);
-}
-template <class T>
-const T& const_object_as(const Object& object) {
-  if (T* const* pointer = std::any_cast<T*>(&object)) return **pointer;
-  return *std::any_cast<const T*>(object);
-}
-
 /// Thrown by a field's reader: what is wrong with its value.
 struct Mistake {
   std::string expected;
   std::string hint = {};
   std::string pointer = {};  ///< to the culprit inside the value, e.g. "/2" in a list
+};
+
+/// What stands behind an object of the file: the scenario, or an item of one of its lists. It
+/// refers to an object of one type and converts to a reference of that type alone; a row in a
+/// section of another type gets a std::bad_any_cast.
+class Object {
+ public:
+  template <class T>
+  explicit Object(T* object) : pointer_(object) {}
+
+  template <class T>
+  operator T&() const {
+    if constexpr (std::is_const_v<T>) {
+      if (const auto* pointer = std::any_cast<std::remove_const_t<T>*>(&pointer_)) return **pointer;
+    }
+    return *std::any_cast<T*>(pointer_);
+  }
+
+ private:
+  std::any pointer_;
 };
 
 /// A key with a value: one row of the table.
@@ -51,9 +57,9 @@ struct Field {
   std::vector<std::string> other_names;  ///< what people write for it, for "did you mean"
   bool required = false;
 
-  /// Reads the value into the object; throws Mistake. Paths are relative to `base_dir`.
+  /// Reads the value into the section's object; throws Mistake. Paths are relative to `base_dir`.
   std::function<void(const Json& value, const std::string& base_dir, const Object& object)> read;
-  /// The value in the object; null where an optional one is unset.
+  /// The value in the section's object; null where an optional one is unset.
   std::function<Json(const Object& object)> write;
 };
 
@@ -61,17 +67,17 @@ struct Field {
 struct Kind {
   std::string name;
   std::string description;
-  std::function<void(const Object&)> select;    ///< sets the kind, and the defaults that go with it
+  std::function<void(const Object&)> select;    ///< sets the kind and the defaults that go with it
   std::function<bool(const Object&)> selected;  ///< whether the object is of this kind
+  std::vector<Field> fields = {};               ///< that no other kind has in this way
 };
 
-/// The items of a key that holds a list of objects.
-struct List {
-  std::function<Object(const Object& scenario)> append;              ///< a new item, to read into
-  std::function<std::vector<Object>(const Object& scenario)> items;  ///< in order
-  /// Returns what `use` returns for an item that is default-constructed.
-  std::function<Json(const std::function<Json(const Object& item)>& use)> with_default;
-};
+/// Calls `use` with a new T.
+template <class T>
+void with_new(const std::function<void(const Object&)>& use) {
+  T object;
+  use(Object(&object));
+}
 
 /// An object of the file.
 struct Section {
@@ -81,9 +87,15 @@ struct Section {
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
   bool accepts_file = false;  ///< the path of a JSON file that holds the object may stand for it
-  /// Set where the key holds a list of such objects. The section's functions see an item then, else
-  /// the scenario.
+  /// Set where the key holds a list of such objects, which have a type of their own.
+  struct List {
+    /// Adds an item; `parent` is the object of the section around.
+    std::function<Object(const Object& parent)> append;
+    std::function<std::vector<Object>(const Object& parent)> items;
+  };
   std::optional<List> list = {};
+  /// Calls a function with an object of this section that has all defaults.
+  void (*with_default)(const std::function<void(const Object&)>& use) = with_new<Scenario>;
 };
 
 /// The whole file.
@@ -106,10 +118,15 @@ Section expect_section();
 Section faults_section();
 Section imperfections_section();
 
-/// Whether a section of this kind has the field.
-bool applies(const Field& field, const std::string& kind);
-/// The kind of the object in a section; "" where the section has one shape.
+/// The fields that a section of this kind has, in order.
+std::vector<const Field*> fields_of(const Section& section, const std::string& kind);
+/// The kinds of a section that have a field of this name.
+std::vector<std::string> kinds_with(const Section& section, const std::string& field);
+/// The kind that the object has; "" where the section has one shape.
 std::string kind_of(const Section& section, const Object& object);
+/// Calls `use` with an object of this kind that has all defaults.
+void with_default_of(const Section& section, const std::string& kind,
+                     const std::function<void(const Object&)>& use);
 /// What the field is where the file says nothing; null: unset or required.
 Json default_of(const Section& section, const Field& field, const std::string& kind);
 

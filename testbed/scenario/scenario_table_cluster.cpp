@@ -84,8 +84,8 @@ Field platform_file() {
   Field row = field("platform_file", SCENARIO_MEMBER(cluster.platform_file), existing_file(),
                     "A SimGrid platform (XML) that replaces nodes, links and topology; its hosts, "
                     "in the order of the file, are the ranks.");
-  row.write = [](const Object& scenario) {
-    const std::string& file = const_object_as<Scenario>(scenario).cluster.platform_file;
+  row.write = [](const Scenario& scenario) {
+    const std::string& file = scenario.cluster.platform_file;
     return file.empty() ? Json(nullptr) : Json(file);
   };
   return row;

@@ -13,15 +13,6 @@ struct EnumNames<ImperfectionSpec::Distribution> {
 
 namespace {
 
-/// A section that holds a list, to whose items the fields are bound.
-Section list_section(std::string name, const std::string& description, List list,
-                     std::vector<Field> fields) {
-  return {.name = std::move(name),
-          .description = "A list. " + description,
-          .fields = std::move(fields),
-          .list = std::move(list)};
-}
-
 constexpr const char* kWhichRanks = "The ranks on which it happens; `[]`: all.";
 
 Section compute_section() {
@@ -50,11 +41,12 @@ Section compute_section() {
 
 Section links_section() {
   using Spec = ImperfectionSpec;
-  return list_section(
+  return list_section<Spec::Link>(
       "links",
-      "Cables that are slow, as with the fault `link`, or periodically down. `sim` only; with "
+      "A list. Cables that are slow, as with the fault `link`, or periodically down. `sim` only; "
+      "with "
       "fidelity `analytic`, cables cannot change during the run.",
-      list_of(SCENARIO_MEMBER(imperfections.links)),
+      SCENARIO_MEMBER(imperfections.links),
       {field("link", &Spec::Link::link, any(),
              "Name of the cable as in `result.json`, such as `nic-3-0` (adapter 0 of node 3), "
              "`rank-5` (the GPU of rank 5) or `leaf-1`; with the suffix `_UP` or `_DOWN`, one "
@@ -74,11 +66,12 @@ Section links_section() {
 
 Section traffic_section() {
   using Spec = ImperfectionSpec;
-  return list_section(
+  return list_section<Spec::Traffic>(
       "traffic",
-      "Flows of other jobs between nodes, which share the cables with this job. `sim` only, with "
+      "A list. Flows of other jobs between nodes, which share the cables with this job. `sim` "
+      "only, with "
       "fidelity `message` or `flow`.",
-      list_of(SCENARIO_MEMBER(imperfections.traffic)),
+      SCENARIO_MEMBER(imperfections.traffic),
       {field("flows", &Spec::Traffic::flows, at_least(0), "Number of flows."),
        field("from", &Spec::Traffic::from, at_least(0),
              "Number of the node that sends; null: drawn for each flow."),
@@ -110,23 +103,25 @@ Section imperfections_section() {
       .sections =
           {
               compute_section(),
-              list_section(
+              list_section<Spec::SlowRanks>(
                   "slow_ranks",
-                  "Ranks that compute slowly. The factors of several items are multiplied.",
-                  list_of(SCENARIO_MEMBER(imperfections.slow_ranks)),
+                  "A list. Ranks that compute slowly. The factors of several items are multiplied.",
+                  SCENARIO_MEMBER(imperfections.slow_ranks),
                   {field("ranks", &Spec::SlowRanks::ranks, at_least(0), kWhichRanks),
                    field("factor", &Spec::SlowRanks::factor, above(0),
                          "Factor by which the time is multiplied, as with the fault `slow`.",
                          {.examples = {1.25}})}),
-              list_section("late_ranks", "Ranks that start late, as with the fault `rendezvous`.",
-                           list_of(SCENARIO_MEMBER(imperfections.late_ranks)),
-                           {field("ranks", &Spec::LateRanks::ranks, at_least(0), kWhichRanks),
-                            field("duration", &Spec::LateRanks::duration, at_least(0),
-                                  "How late the rank starts.", {.examples = {"2s"}})}),
-              list_section(
+              list_section<Spec::LateRanks>(
+                  "late_ranks", "A list. Ranks that start late, as with the fault `rendezvous`.",
+                  SCENARIO_MEMBER(imperfections.late_ranks),
+                  {field("ranks", &Spec::LateRanks::ranks, at_least(0), kWhichRanks),
+                   field("duration", &Spec::LateRanks::duration, at_least(0),
+                         "How late the rank starts.", {.examples = {"2s"}})}),
+              list_section<Spec::LoaderStall>(
                   "loader_stalls",
-                  "Batches that come late, as with the fault `delay` at `data`, but repeatedly.",
-                  list_of(SCENARIO_MEMBER(imperfections.loader_stalls)),
+                  "A list. Batches that come late, as with the fault `delay` at `data`, but "
+                  "repeatedly.",
+                  SCENARIO_MEMBER(imperfections.loader_stalls),
                   {field("ranks", &Spec::LoaderStall::ranks, at_least(0), kWhichRanks),
                    field("every", &Spec::LoaderStall::every, at_least(1), "In every n-th step.",
                          {.examples = {100}}),

@@ -98,16 +98,12 @@ Section data_section() {
                         kind, DataSpec::Kind::kSyntheticTokens),
               {"text",
                "The bytes of a file as tokens (vocabulary 256), cut into sequences; the targets "
-               "are "
-               "the inputs shifted by one byte.",
-               [](const Object& object) {
-                 DataSpec& data = object_as<Scenario>(object).data;
-                 data.kind = DataSpec::Kind::kText;
-                 data.vocab_size = 256;
+               "are the inputs shifted by one byte.",
+               [](Scenario& scenario) {
+                 scenario.data.kind = DataSpec::Kind::kText;
+                 scenario.data.vocab_size = 256;
                },
-               [](const Object& object) {
-                 return kind(const_object_as<Scenario>(object)) == DataSpec::Kind::kText;
-               }},
+               [](const Scenario& scenario) { return kind(scenario) == DataSpec::Kind::kText; }},
               enum_kind("indices", "Samples without content, for a replayed model.", kind,
                         DataSpec::Kind::kIndices),
           },

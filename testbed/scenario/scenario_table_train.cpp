@@ -18,12 +18,11 @@ namespace {
 /// The kind of optimizer that has these options, which start with their defaults.
 template <class Options>
 Kind optimizer_kind(std::string name, std::string description) {
-  return {
-      std::move(name), std::move(description),
-      [](const Object& object) { object_as<Scenario>(object).optimizer.options = Options{}; },
-      [](const Object& object) {
-        return std::holds_alternative<Options>(const_object_as<Scenario>(object).optimizer.options);
-      }};
+  return {std::move(name), std::move(description),
+          [](Scenario& scenario) { scenario.optimizer.options = Options{}; },
+          [](const Scenario& scenario) {
+            return std::holds_alternative<Options>(scenario.optimizer.options);
+          }};
 }
 
 /// A member of one optimizer's options.
@@ -173,24 +172,20 @@ Section join_section() {
 }  // namespace
 
 Section param_groups_section() {
-  return {
-      .name = "param_groups",
-      .description =
-          "Groups of parameters with their own settings. Parameters in no group have the settings "
-          "of the optimizer.",
-      .fields =
-          {
-              field("params", &ParamGroupSpec::params, any(),
-                    "Names of parameters, where `*` matches anything. A parameter may belong to "
-                    "one group only.",
-                    {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
-              field("lr", &ParamGroupSpec::lr, at_least(0),
-                    "Learning rate before `lr_schedule` is applied; null: that of the optimizer."),
-              field("weight_decay", &ParamGroupSpec::weight_decay, at_least(0),
-                    "Weight decay; null: that of the optimizer."),
-          },
-      .list = list_of(SCENARIO_MEMBER(optimizer.param_groups)),
-  };
+  using Group = ParamGroupSpec;
+  return list_section<Group>(
+      "param_groups",
+      "Groups of parameters with their own settings. Parameters in no group have the settings of "
+      "the optimizer.",
+      SCENARIO_MEMBER(optimizer.param_groups),
+      {field("params", &Group::params, any(),
+             "Names of parameters, where `*` matches anything. A parameter may belong to one group "
+             "only.",
+             {.examples = {Json::array({"*.bias", "*norm*"})}, .required = true}),
+       field("lr", &Group::lr, at_least(0),
+             "Learning rate before `lr_schedule` is applied; null: that of the optimizer."),
+       field("weight_decay", &Group::weight_decay, at_least(0),
+             "Weight decay; null: that of the optimizer.")});
 }
 
 Section optimizer_section() {

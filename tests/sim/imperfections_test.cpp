@@ -318,11 +318,7 @@ TEST_CASE("traffic and flapping links hide no deadlock, and end with the job") {
       "late_ranks": [{"ranks": [0], "duration": "10ms"}]})");
   const Run healthy = run(scenario);
   CHECK(healthy.outcome.simulated->count() < 1);
-  FaultSpec leave;
-  leave.kind = FaultKind::kLeaveLoop;
-  leave.ranks = {2};
-  leave.step = 4;
-  scenario.faults = {leave};
+  scenario.faults = {{.ranks = {2}, .kind = LeaveLoopFault{.step = 4}}};
   const RunOutcome hung = run_simulated(scenario);
   const RunResult result = make_result(scenario, hung);
   CHECK(result.outcome == Outcome::kHang);

@@ -25,14 +25,13 @@ ClusterSpec two_nodes(Seconds latency = Seconds(0)) {
 }
 
 FaultSpec link_fault(Seconds begin, Seconds lasts, double factor, double loss_percent = 0) {
-  FaultSpec fault;
-  fault.kind = FaultKind::kLink;
+  LinkFault fault;
   fault.node = 1;
   fault.duration = begin;
   fault.lasts = lasts;
   fault.factor = factor;
   fault.loss_percent = loss_percent;
-  return fault;
+  return {.ranks = {}, .kind = fault};
 }
 
 /// An all-reduce of 2 GB: 2 s where nothing is wrong.

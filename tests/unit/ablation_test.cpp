@@ -15,11 +15,7 @@ Scenario troubled() {
   Scenario scenario;
   scenario.imperfections.compute_jitter = 0.02;
   scenario.imperfections.slow_ranks = {{{1}, 1.5}, {{2}, 1.2}};
-  FaultSpec fault;
-  fault.kind = FaultKind::kSlow;
-  fault.ranks = {3};
-  fault.factor = 2;
-  scenario.faults = {fault};
+  scenario.faults = {{.ranks = {3}, .kind = SlowFault{.factor = 2}}};
   return scenario;
 }
 

@@ -1,4 +1,6 @@
 // The faults of a scenario: their words, whom they concern and when, and what they refuse.
+#include <variant>
+
 #include <nlohmann/json.hpp>
 
 #include "gradsync/comm/flight_recorder.hpp"
@@ -6,6 +8,7 @@
 #include "gradsync/core/name_pattern.hpp"
 #include "gradsync/testbed/faults/rank_faults.hpp"
 #include "gradsync/testbed/record/report_keeper.hpp"
+#include "gradsync/testbed/scenario/fault_rows.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_clock.hpp"
@@ -19,9 +22,11 @@ Scenario parse(const std::string& text) {
   return parse_scenario(text, "test.json", "");
 }
 
-TEST_CASE("faults: every kind is read by its word, and written back to the same") {
-  for (int kind = 0; kind <= static_cast<int>(FaultKind::kLink); ++kind) {
-    const std::string word = to_string(static_cast<FaultKind>(kind));
+TEST_CASE("faults: every kind has one row, is read by its word, and written back to the same") {
+  const auto& rows = scenario_table::fault_rows();
+  REQUIRE(rows.size() == std::variant_size_v<FaultKind>);
+  for (std::size_t kind = 0; kind < rows.size(); ++kind) {
+    const std::string word = rows[kind].kind.name;
     INFO(word);
     std::string more;
     if (word == "group") more = R"(, "members": [0, 1])";
@@ -31,7 +36,9 @@ TEST_CASE("faults: every kind is read by its word, and written back to the same"
                   "cluster": {"gpus_per_node": 1}, "faults": [{"kind": ")" +
                                     word + "\"" + more + "}]}");
     REQUIRE(scenario.faults.size() == 1);
-    CHECK(scenario.faults[0].kind == static_cast<FaultKind>(kind));
+    CHECK(scenario.faults[0].kind.index() == kind);
+    CHECK(name_of(scenario.faults[0]) == word);
+    CHECK(&scenario_table::row_of(scenario.faults[0]) == &rows[kind]);
     CHECK(parse(to_json(scenario).dump()) == scenario);
   }
 }
@@ -39,18 +46,36 @@ TEST_CASE("faults: every kind is read by its word, and written back to the same"
 TEST_CASE("faults: they concern ranks and steps, a condition all that follow") {
   const Scenario scenario = parse(R"({"ranks": 4, "faults": [
     {"kind": "skip", "ranks": [1, 3], "step": 2, "steps": 2},
-    {"kind": "learning_rate", "step": 3, "value": 0.5}]})");
-  const FaultSpec& skip = scenario.faults[0];
-  CHECK(concerns(skip, 1));
-  CHECK_FALSE(concerns(skip, 2));
-  CHECK_FALSE(covers(skip, 1));
-  CHECK(covers(skip, 3));
-  CHECK_FALSE(covers(skip, 4));
-  CHECK(skip.at == FaultPoint::kBackward);
-  const FaultSpec& rate = scenario.faults[1];
-  CHECK(concerns(rate, 2));
-  CHECK_FALSE(covers(rate, 2));
-  CHECK(covers(rate, 1000000));
+    {"kind": "learning_rate", "step": 3, "value": 0.5},
+    {"kind": "exit", "ranks": [0], "step": 5},
+    {"kind": "resume", "to_step": 7}]})");
+  REQUIRE(scenario.faults.size() == 4);
+  CHECK(concerns(scenario.faults[0], 1));
+  CHECK_FALSE(concerns(scenario.faults[0], 2));
+  CHECK(concerns(scenario.faults[1], 2));
+  const auto* skip = scenario.faults[0].as<SkipFault>();
+  REQUIRE(skip != nullptr);
+  CHECK_FALSE(covers(*skip, 1));
+  CHECK(covers(*skip, 3));
+  CHECK_FALSE(covers(*skip, 4));
+  CHECK(skip->at == FaultPoint::kBackward);
+  CHECK(scenario.faults[0].as<ThrowFault>() == nullptr);
+  const auto* rate = scenario.faults[1].as<LearningRateFault>();
+  REQUIRE(rate != nullptr);
+  CHECK_FALSE(covers(*rate, 2));
+  CHECK(covers(*rate, 1000000));
+  const auto* exit = scenario.faults[2].as<ExitFault>();
+  REQUIRE(exit != nullptr);
+  CHECK(covers(*exit, 5));
+  CHECK_FALSE(covers(*exit, 6));
+
+  const RankFaults of_rank_2(scenario.faults, 2);
+  CHECK(of_rank_2.find<SkipFault>(2) == nullptr);
+  CHECK(of_rank_2.find<LearningRateFault>(2) == nullptr);
+  REQUIRE(of_rank_2.find<LearningRateFault>(3) != nullptr);
+  CHECK(of_rank_2.find<LearningRateFault>(3)->value == 0.5);
+  CHECK(of_rank_2.first_step() == 7);
+  CHECK(RankFaults(scenario.faults, 3).find<SkipFault>(2) != nullptr);
   CHECK(matches("head.*", "head.bias"));
   CHECK_FALSE(matches("head", "head.bias"));
 }

@@ -1,6 +1,8 @@
 // What is shipped agrees with the loader: the scenarios, the schema, the reference, and the files
 // that have to be refused.
 
+#include <algorithm>
+#include <any>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -18,6 +20,7 @@ using namespace gradsync;
 using gradsync::test::contains;
 using scenario_table::Field;
 using scenario_table::Json;
+using scenario_table::Object;
 using scenario_table::Section;
 
 namespace {
@@ -113,19 +116,22 @@ TEST_CASE("scenario table: names are unique, texts are sentences, examples are r
     for (const auto& kind : section.kinds) CHECK(kinds.insert(kind.name).second);
     if (kinds.empty()) kinds.insert("");
     for (const Field& field : section.fields) {
-      CAPTURE(field.name);
-      CHECK(field.description.back() == '.');
       for (const std::string& kind : field.kinds) CHECK(kinds.count(kind) == 1);
-      Scenario scratch;
-      for (const Json& example : field.examples) {
-        if (!field.required) CHECK_NOTHROW(field.read(example, "", scratch));
-      }
     }
     for (const std::string& kind : kinds) {
+      CAPTURE(kind);
       std::set<std::string> names;
       for (const Section& child : section.sections) CHECK(names.insert(child.name).second);
-      for (const Field& field : section.fields) {
-        if (scenario_table::applies(field, kind)) CHECK(names.insert(field.name).second);
+      for (const Field* field : scenario_table::fields_of(section, kind)) {
+        CAPTURE(field->name);
+        CHECK(names.insert(field->name).second);
+        CHECK(field->description.back() == '.');
+        if (field->required) continue;
+        scenario_table::with_default_of(section, kind, [&](const Object& scratch) {
+          for (const Json& example : field->examples) {
+            CHECK_NOTHROW(field->read(example, "", scratch));
+          }
+        });
       }
     }
   });
@@ -135,11 +141,36 @@ TEST_CASE("scenario table: a section's first kind is that of a default scenario"
   for_each_section(scenario_table::root(), [](const Section& section) {
     if (section.kinds.empty()) return;
     CAPTURE(section.name);
-    CHECK(scenario_table::kind_of(section, Scenario{}) == section.kinds.front().name);
-    for (const auto& kind : section.kinds) {
-      Scenario s;
-      kind.select(s);
-      CHECK(scenario_table::kind_of(section, s) == kind.name);
-    }
+    section.with_default([&](const Object& object) {
+      CHECK(scenario_table::kind_of(section, object) == section.kinds.front().name);
+      for (const auto& kind : section.kinds) {
+        kind.select(object);
+        CHECK(scenario_table::kind_of(section, object) == kind.name);
+      }
+    });
   });
+}
+
+TEST_CASE("scenario table: a list's item has a type of its own, and a row for another is refused") {
+  using scenario_table::fields_of;
+  const auto section_named = [](const std::string& name) -> const Section& {
+    const auto& sections = scenario_table::root().sections;
+    return *std::find_if(sections.begin(), sections.end(),
+                         [&](const Section& section) { return section.name == name; });
+  };
+  const Section& faults = section_named("faults");
+  REQUIRE(faults.list.has_value());
+  Scenario scenario;
+  const Object first = faults.list->append(Object(&scenario));
+  const FaultSpec& fault = first;
+  CHECK(&fault == &scenario.faults.front());
+  const Scenario& constant = scenario;
+  const auto items = faults.list->items(Object(&constant));
+  REQUIRE(items.size() == 1);
+  const FaultSpec& read_back = items.front();
+  CHECK(&read_back == &fault);
+  const Field& ranks = *fields_of(faults, "skip").front();
+  CHECK(ranks.name == "ranks");
+  CHECK_THROWS_AS(ranks.write(Object(&scenario)), std::bad_any_cast);
+  CHECK_THROWS_AS(section_named("train").fields.front().write(first), std::bad_any_cast);
 }

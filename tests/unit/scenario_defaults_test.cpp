@@ -36,10 +36,10 @@ std::vector<std::string> kinds_of(const Section& section) {
 Json document_with(const Section& section, const std::string& path, const std::string& kind) {
   Json object = Json::object();
   if (!kind.empty()) object["kind"] = kind;
-  for (const Field& field : section.fields) {
-    if (!field.required || !applies(field, kind)) continue;
-    const bool is_list = field.schema.at("type") == "array";
-    object[field.name] = is_list ? Json::array({"x"}) : Json("scenarios/README.md");
+  for (const Field* field : fields_of(section, kind)) {
+    if (!field->required) continue;
+    const bool is_list = field->schema.at("type") == "array";
+    object[field->name] = is_list ? Json::array({"x"}) : Json("scenarios/README.md");
   }
   if (section.list) object = Json::array({object});
   if (path.empty()) return object;
@@ -118,8 +118,9 @@ TEST_CASE("scenario: the default that schema and reference print is the one that
   walk(root(), "", [&](const Section& section, const std::string& path) {
     for (const std::string& kind : kinds_of(section)) {
       const Json written = read_back(section, path, kind);
-      for (const Field& field : section.fields) {
-        if (!applies(field, kind) || field.required || !field.default_text.empty()) continue;
+      for (const Field* row : fields_of(section, kind)) {
+        const Field& field = *row;
+        if (field.required || !field.default_text.empty()) continue;
         if (path == "cluster" && field.name == "nodes") continue;  // as many as the ranks need
         CAPTURE(path, kind, field.name);
         const Json value = written.value(field.name, Json());
@@ -148,13 +149,13 @@ TEST_CASE("scenario: its defaults are those of the engine's options, but for two
     if (section.list) return;
     for (const std::string& kind : kinds_of(section)) {
       for (const Kind& candidate : section.kinds) {
-        if (candidate.name == kind) candidate.select(&engine);
+        if (candidate.name == kind) candidate.select(Object(&engine));
       }
-      for (const Field& field : section.fields) {
-        if (!applies(field, kind) || field.required) continue;
-        const Json ours = default_of(section, field, kind);
-        const Json engines = field.write(&engine);
-        if (ours != engines) different[path + "." + field.name] = {ours, engines};
+      for (const Field* field : fields_of(section, kind)) {
+        if (field->required) continue;
+        const Json ours = default_of(section, *field, kind);
+        const Json engines = field->write(Object(&engine));
+        if (ours != engines) different[path + "." + field->name] = {ours, engines};
       }
     }
   });

@@ -288,13 +288,9 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.expect.diagnosis_step = 20;
   expected.expect.diagnosis_collective = "bucket 0";
   expected.detail = false;
-  expected.faults.resize(1);
-  expected.faults[0].kind = FaultKind::kSkip;
-  expected.faults[0].ranks = {1};
-  expected.faults[0].step = 2;
-  expected.faults[0].steps = 3;
-  expected.faults[0].at = FaultPoint::kForward;
-  expected.faults[0].message = "why";
+  expected.faults = {
+      {.ranks = {1},
+       .kind = SkipFault{.step = 2, .steps = 3, .at = FaultPoint::kForward, .message = "why"}}};
   ImperfectionSpec& imperfections = expected.imperfections;
   imperfections.seed = 21;
   imperfections.compute_spread = 0.125;

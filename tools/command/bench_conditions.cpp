@@ -25,24 +25,20 @@ void check_fault(const Scenario& scenario, std::size_t index) {
     throw ConfigError({scenario.file, fmt::format("/faults/{}/{}", index, key), expected,
                        fmt::format("\"{}\"", found), hint});
   };
-  switch (fault.kind) {
-    case FaultKind::kLink:
-    case FaultKind::kRendezvous:
-      return;
-    case FaultKind::kDelay:
-      if (is_outside_steps(fault.at)) {
-        refuse("at", "a place inside a step", to_string(fault.at),
-               "the steps of a benchmark are its all-reduces, and there is nothing around them");
-      }
-      return;
-    case FaultKind::kSlots:
-      refuse("kind", "\"delay\", \"link\" or \"rendezvous\"", to_string(fault.kind),
-             "a benchmark has one collective under way at a time, for which every device has room");
-      return;
-    default:
-      refuse("kind", "\"delay\", \"link\" or \"rendezvous\"", to_string(fault.kind),
-             "a benchmark has no model and no training loop in which another fault could happen");
+  const auto* delay = fault.as<DelayFault>();
+  if (delay != nullptr && is_outside_steps(delay->at)) {
+    refuse("at", "a place inside a step", to_string(delay->at),
+           "the steps of a benchmark are its all-reduces, and there is nothing around them");
   }
+  if (delay != nullptr || fault.as<LinkFault>() != nullptr ||
+      fault.as<RendezvousFault>() != nullptr) {
+    return;
+  }
+  const bool is_slots = fault.as<SlotsFault>() != nullptr;
+  refuse("kind", "\"delay\", \"link\" or \"rendezvous\"", name_of(fault),
+         is_slots
+             ? "a benchmark has one collective under way at a time, for which every device has room"
+             : "a benchmark has no model and no training loop in which another fault could happen");
 }
 
 void check_imperfections(const Scenario& scenario) {
@@ -73,7 +69,7 @@ void check_bench_conditions(const Scenario& scenario) {
 std::string describe_bench_conditions(const Scenario& scenario) {
   std::vector<std::string> faults;
   for (const FaultSpec& fault : scenario.faults) {
-    const char* kind = to_string(fault.kind);
+    const char* kind = name_of(fault);
     if (std::find(faults.begin(), faults.end(), kind) == faults.end()) faults.emplace_back(kind);
   }
   std::vector<std::string> imperfections;
@@ -96,9 +92,8 @@ std::string describe_bench_conditions(const Scenario& scenario) {
 Seconds bench_delay(const Scenario& scenario, int rank, std::int64_t step) {
   Seconds delay = RankImperfections(scenario.imperfections, rank).loader_stall(step);
   for (const FaultSpec& fault : scenario.faults) {
-    if (fault.kind == FaultKind::kDelay && concerns(fault, rank) && covers(fault, step)) {
-      delay += fault.duration;
-    }
+    const auto* late = fault.as<DelayFault>();
+    if (late != nullptr && concerns(fault, rank) && covers(*late, step)) delay += late->duration;
   }
   return delay;
 }
