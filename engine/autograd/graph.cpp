@@ -9,7 +9,7 @@
 namespace gradsync {
 namespace {
 
-/// Where gradients of a parameter end.
+/// The sink of a parameter's gradients.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(ParameterPtr parameter)
@@ -28,10 +28,9 @@ class AccumulateGrad final : public Node {
 
 }  // namespace
 
-/// The nodes that one traversal has met, numbered from 0. Membership costs no hashing: each node
-/// holds the slot that it has in the innermost traversal, and counts as met if that slot holds the
-/// node. Traversals nest (a hook may run another backward pass), so the slots are put back at the
-/// end.
+/// The set of nodes visited by one traversal, numbered from 0. Avoids hashing: each node stores its
+/// slot in the innermost traversal and is a member if that slot points back to it. Traversals nest
+/// (a hook may run another backward pass), so the previous slots are restored at the end.
 class NodeSet {
  public:
   NodeSet() = default;
@@ -49,14 +48,14 @@ class NodeSet {
   }
   static std::size_t slot_of(const Node& member) { return member.slot_; }
 
-  /// Enters a node that is not a member yet.
+  /// Inserts a node that is not a member yet.
   void insert(Node& node) {
     members_.push_back({&node, node.slot_});
     node.slot_ = members_.size() - 1;
   }
 
-  /// Enters `node` and everything that it depends on; `on_edge(slot)` is called for each edge, with
-  /// the slot of the node that it leads to.
+  /// Inserts `node` and everything it depends on; calls `on_edge(slot)` for each edge, with the
+  /// slot of the node that the edge points to.
   template <typename OnEdge>
   void insert_reachable(Node& node, OnEdge on_edge) {
     if (contains(node)) return;
@@ -81,7 +80,7 @@ class NodeSet {
 
 namespace {
 
-/// A node whose gradient is complete. `arrival` keeps nodes of equal priority in order.
+/// A node whose gradient is complete. `arrival` breaks ties of equal priority in arrival order.
 struct ReadyNode {
   std::uint64_t priority;
   std::size_t arrival;
@@ -92,7 +91,7 @@ struct ReadyNode {
   }
 };
 
-/// sum += gradient, without touching a tensor that somebody else can see.
+/// sum += gradient, without modifying a tensor that others can see.
 void add_gradient(Tensor& sum, Tensor gradient) {
   if (!gradient.defined()) return;
   if (!sum.defined()) {
@@ -100,7 +99,7 @@ void add_gradient(Tensor& sum, Tensor gradient) {
     return;
   }
   if (!sum.unique()) {
-    // Addition commutes to the bit, so either of the two may take the sum.
+    // Addition is commutative bit for bit, so the sum may go into either tensor.
     if (!gradient.unique()) gradient = gradient.clone();
     std::swap(sum, gradient);
   }
@@ -110,8 +109,8 @@ void add_gradient(Tensor& sum, Tensor gradient) {
 }  // namespace
 
 Node::~Node() {
-  // A tape of thousands of nodes is a chain of shared pointers. Releasing it by recursion would
-  // overflow the small stacks of simulated ranks, so the chain is taken apart here, in a loop.
+  // A tape of thousands of nodes is a chain of shared pointers. A recursive release would overflow
+  // the small stacks of simulated ranks, so the chain is released in a loop.
   std::vector<NodePtr> released = std::move(parents_);
   while (!released.empty()) {
     const NodePtr node = std::move(released.back());
@@ -173,11 +172,11 @@ void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tens
                   "gradient, or that was computed while gradients were off");
     }
     nodes.insert_reachable(*root.node, count_edge);
-    count_edge(NodeSet::slot_of(*root.node));  // the gradient that comes from outside
+    count_edge(NodeSet::slot_of(*root.node));  // the root gradient given by the caller
   }
 
   std::vector<Tensor> sums(nodes.size());  // by slot: the gradients so far
-  std::vector<ReadyNode> ready;            // a heap
+  std::vector<ReadyNode> ready;            // heap
   std::size_t arrivals = 0;
   const auto make_ready = [&](std::size_t slot) {
     const Node& node = nodes[slot];
@@ -217,8 +216,8 @@ void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tens
 void Graph::backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
                      const CallSite& site) {
   BackwardPass pass(site);
-  // The state of the traversal is gone before the callbacks run: they wait for the network, and in
-  // the simulator every rank of the job waits at the same time.
+  // Free the traversal state before the callbacks run: they wait for the network, and in the
+  // simulator all ranks of the job wait at the same time.
   run_nodes(roots, gradients, pass);
   pass.run_callbacks();
 }

@@ -16,26 +16,27 @@ namespace gradsync {
 class Node;
 using NodePtr = std::shared_ptr<Node>;
 
-/// A tensor in a computation. `node` is the operation that made it, null for constants and while
-/// gradients are off.
+/// A tensor in a computation. `node` is the operation that produced it; null for constants and
+/// while gradients are disabled.
 struct Variable {
   Tensor data;
   NodePtr node;
 };
 
-/// One backward pass, as hooks see it: over the tape (Graph::backward), or of an autograd that a
-/// program brings along.
+/// One backward pass, as gradient hooks see it. The pass is run either by Graph::backward or by a
+/// user's own autograd.
 class BackwardPass {
  public:
   /// `site`: where the pass was started.
   explicit BackwardPass(const CallSite& site) : site_(site) {}
 
   /// Runs `callback` once, after the last node of this pass, on the rank's thread (PyTorch's
-  /// queue_callback). The reducer waits for its buckets there.
+  /// queue_callback). The reducer uses it to wait for its buckets.
   void queue_callback(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
   const CallSite& site() const noexcept { return site_; }
 
-  /// Whoever runs the pass calls it once, after the last gradient; a callback may queue another.
+  /// Called once by the owner of the pass, after the last gradient. A callback may queue another
+  /// callback.
   void run_callbacks() {
     for (std::size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();
   }
@@ -45,8 +46,8 @@ class BackwardPass {
   std::vector<std::function<void()>> callbacks_;
 };
 
-/// An operation on the tape. `parents` are the nodes of its inputs, null where an input needs no
-/// gradient.
+/// An operation on the tape. `parents` are the nodes that produced its inputs, null for inputs that
+/// need no gradient.
 class Node {
  public:
   Node(const char* name, std::vector<NodePtr> parents)
@@ -58,9 +59,10 @@ class Node {
   /// The parameter of an AccumulateGrad node; null for every other node.
   virtual Parameter* parameter() const noexcept { return nullptr; }
 
-  /// Gradients of the inputs, one for each parent (undefined where the parent is null), from the
-  /// gradient of the output, which is undefined if the output had no use in the loss. The node owns
-  /// `grad_output`: if it is the only tensor over its storage, it may be changed and returned.
+  /// Computes the gradients of the inputs, one per parent (undefined where the parent is null),
+  /// from the gradient of the output (undefined if the loss does not depend on the output). The
+  /// node owns `grad_output` and, if it is the only tensor on its storage, may modify it in place
+  /// and return it.
   virtual std::vector<Tensor> backward(Tensor grad_output, BackwardPass& pass) = 0;
 
  private:
@@ -69,19 +71,19 @@ class Node {
   std::vector<NodePtr> parents_;
   const char* name_;
   std::uint64_t sequence_ = 0;
-  std::size_t slot_ = 0;  // of the traversal in progress: see NodeSet
+  std::size_t slot_ = 0;  // scratch index used by NodeSet during a traversal
 };
 
-/// The tape of one rank: records operations while gradients are on, and runs backward passes.
+/// The tape of one rank: records operations while gradients are enabled, and runs backward passes.
 ///
-/// The order of a backward pass is PyTorch's: among the nodes that are ready, the one created last
-/// runs first, and AccumulateGrad nodes run before all others (in the order of the gradients that
-/// their consumer returned), so hooks fire as early as possible. Gradients of a node with several
-/// consumers are added in the order in which the consumers ran.
+/// Backward order matches PyTorch: among the ready nodes, the most recently created one runs first,
+/// and AccumulateGrad nodes run before all others (in the order in which their consumer returned
+/// the gradients), so hooks fire as early as possible. If a node has several consumers, their
+/// gradients are summed in the order in which the consumers ran.
 ///
-/// A backward pass changes nothing on the tape: it may be run again, and a node or hook may run
-/// another one (reentrant checkpointing), which has a BackwardPass of its own. All state is in this
-/// object and in its nodes (none is thread-local): ranks of a simulation share a thread.
+/// A backward pass does not modify the tape, so it can be run again. A node or hook may start a
+/// nested pass (reentrant checkpointing), which gets its own BackwardPass. All state lives in this
+/// object and its nodes; none is thread-local, because simulated ranks share a thread.
 class Graph {
  public:
   explicit Graph(Clock& clock) : clock_(&clock) {}
@@ -91,25 +93,25 @@ class Graph {
 
   Clock& clock() const noexcept { return *clock_; }
 
-  /// A leaf: the same AccumulateGrad node each time for the same parameter, which the graph keeps
-  /// alive; no node for a parameter that needs no gradient.
+  /// The leaf variable of `parameter`. A parameter always gets the same AccumulateGrad node, and
+  /// the graph keeps the parameter alive. A parameter that needs no gradient has no node.
   Variable leaf(const ParameterPtr& parameter);
-  /// The passes that follow do not use these parameters: their leaves are constants, as in a branch
-  /// of the model that is not taken. Replaces what was left out before.
+  /// Treats these parameters as constants in the following forward passes, as if the model did not
+  /// take the branch that uses them. Replaces the previous list.
   void leave_out(std::vector<const Parameter*> parameters) { left_out_ = std::move(parameters); }
-  /// Enters `node` as the maker of `data` (or drops it while gradients are off or if no parent
-  /// needs a gradient).
+  /// Records `node` as the producer of `data`. Drops the node if gradients are disabled or no
+  /// parent needs a gradient.
   Variable record(Tensor data, NodePtr node);
 
-  /// Runs backward from `root` (a scalar: d root / d root = 1), or from several outputs with the
-  /// given gradients. Gradients accumulate into the parameters; hooks run; then the callbacks.
-  /// Throws Error(kMisuse) for a root that depends on no parameter or is not a scalar.
+  /// Runs backward from `root` (a scalar, with d root / d root = 1) or from several outputs with
+  /// the given gradients. Accumulates into the parameters, runs their hooks, then the queued
+  /// callbacks. Throws Error(kMisuse) if a root depends on no parameter or is not a scalar.
   void backward(const Variable& root,
                 const CallSite& site = CallSite(__builtin_FILE(), __builtin_LINE()));
   void backward(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
                 const CallSite& site = CallSite(__builtin_FILE(), __builtin_LINE()));
 
-  /// The parameters whose AccumulateGrad node can be reached from `outputs`, in no given order.
+  /// The parameters whose AccumulateGrad node is reachable from `outputs`, in unspecified order.
   std::vector<Parameter*> reachable_parameters(const std::vector<Variable>& outputs) const;
 
  private:
@@ -123,7 +125,7 @@ class Graph {
   std::vector<const Parameter*> left_out_;
 };
 
-/// Switches gradients off for a scope (torch.no_grad).
+/// Disables gradients for a scope (torch.no_grad).
 class NoGradGuard {
  public:
   explicit NoGradGuard(Graph& graph) : graph_(graph), before_(graph.grad_enabled()) {

@@ -9,8 +9,8 @@
 
 namespace gradsync {
 
-/// What the nodes of all operations share: the clock that they charge, and what happens when their
-/// output had no use.
+/// Common base of all operation nodes: charges the clock, and skips operations whose output the
+/// loss does not use.
 class OperationNode : public Node {
  public:
   OperationNode(const char* name, const Graph& graph, std::vector<NodePtr> parents)
@@ -19,11 +19,11 @@ class OperationNode : public Node {
   std::vector<Tensor> backward(Tensor grad_output, BackwardPass& pass) final;
 
  protected:
-  /// Like `backward`, with a gradient that is defined.
+  /// Like `backward`, but `grad_output` is always defined.
   virtual std::vector<Tensor> gradients(Tensor grad_output) = 0;
 
   bool needs_gradient(std::size_t parent) const { return parents()[parent] != nullptr; }
-  /// An uninitialised tensor like `input`, undefined if the parent needs no gradient.
+  /// An uninitialized tensor shaped like `input`; undefined if the parent needs no gradient.
   Tensor gradient_like(std::size_t parent, const Tensor& input) const {
     return needs_gradient(parent) ? input.empty_like() : Tensor();
   }

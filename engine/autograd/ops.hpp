@@ -4,20 +4,20 @@
 
 #include "gradsync/autograd/graph.hpp"
 
-/// Operations on variables. Each computes its result with the kernels of the device that its inputs
-/// live on, enters itself on the graph, and charges its matrix products to the graph's clock: 2 m n
-/// k for the product of an m x k and a k x n matrix, forward and backward, on meta tensors too.
-/// Other arithmetic is not charged (the convention of torch.utils.flop_counter).
+/// Differentiable operations. Each one computes its result with the kernels of its inputs' device,
+/// records itself on the graph, and charges its matrix products to the graph's clock: 2 m n k for
+/// the product of an m x k and a k x n matrix, forward and backward, also on meta tensors. Other
+/// arithmetic is free (the convention of torch.utils.flop_counter).
 ///
-/// Where a variable is taken by value and nothing else holds its tensor (a temporary was passed),
-/// the result takes over its memory.
+/// If a variable is passed by value and is the only owner of its tensor (a temporary), the result
+/// reuses its memory.
 ///
-/// Inputs of shapes that do not fit throw Error(kMisuse), naming operation and shapes. [...] stands
-/// for any leading dimensions.
+/// Incompatible shapes throw Error(kMisuse) naming the operation and the shapes. [...] stands for
+/// any leading dimensions.
 namespace gradsync::ops {
 
-/// x[..., k] weight[n, k]^T + bias[n]: [..., n]. `bias` may be undefined. The gradient of the bias
-/// is ready before that of the weight, as in PyTorch.
+/// x[..., k] weight[n, k]^T + bias[n]: [..., n]. `bias` may be undefined. The bias gradient becomes
+/// ready before the weight gradient, as in PyTorch.
 Variable linear(Graph& graph, const Variable& x, const Variable& weight, const Variable& bias);
 
 /// weight[ids[...], d]: [..., d]. `ids` is int64.
@@ -27,36 +27,36 @@ Variable embedding(Graph& graph, const Tensor& ids, const Variable& weight);
 Variable layer_norm(Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
                     double eps = 1e-5);
 
-/// Scaled dot-product attention of each sequence over itself with `heads` heads, without a mask.
-/// qkv[batch, seq, 3 d] holds queries, keys and values side by side: [batch, seq, d].
+/// Scaled dot-product self-attention over each sequence with `heads` heads and no mask. qkv[batch,
+/// seq, 3 d] holds queries, keys and values side by side. Returns [batch, seq, d].
 Variable self_attention(Graph& graph, const Variable& qkv, std::int64_t heads);
 
 struct MultiHeadAttentionParameters {
-  Variable in_proj_weight;   ///< [3 d, d]: of queries, keys and values, one below the other
+  Variable in_proj_weight;   ///< [3 d, d]: query, key and value weights, stacked
   Variable in_proj_bias;     ///< [3 d]
   Variable out_proj_weight;  ///< [d, d]
   Variable out_proj_bias;    ///< [d]
 };
-/// torch.nn.MultiheadAttention with its packing: x[batch, seq, d] attends to itself (batch_first,
-/// no mask, no dropout): [batch, seq, d].
+/// torch.nn.MultiheadAttention with its parameter packing: self-attention over x[batch, seq, d]
+/// (batch_first, no mask, no dropout). Returns [batch, seq, d].
 Variable multi_head_attention(Graph& graph, const Variable& x,
                               const MultiHeadAttentionParameters& parameters, std::int64_t heads);
 
-/// What torch.nn.BatchNorm1d keeps beside its parameters; changed by each forward pass.
+/// The non-parameter state of torch.nn.BatchNorm1d. Every training forward pass updates it.
 struct BatchNormState {
   Tensor running_mean;         ///< [f]
   Tensor running_variance;     ///< [f]
   Tensor num_batches_tracked;  ///< int64 scalar
 };
-/// Batch norm in training over all rows of x[..., f], of which there must be at least two: moves
-/// the running moments by `momentum` and counts the batch.
+/// Batch norm in training mode over all rows of x[..., f]; needs at least two rows. Moves the
+/// running moments by `momentum` and increments the batch counter.
 Variable batch_norm(Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,
                     BatchNormState& state, double momentum = 0.1, double eps = 1e-5);
 
 /// max(x, 0)
 Variable relu(Graph& graph, Variable x);
 
-/// a + b, of one shape.
+/// a + b, same shape.
 Variable add(Graph& graph, const Variable& a, Variable b);
 
 /// Sum of all elements: a scalar.

@@ -4,7 +4,7 @@
 namespace gradsync::ops {
 namespace {
 
-/// Of the two products of the forward pass; the backward pass has four of the same size.
+/// Both products of the forward pass; the backward pass has four of the same size.
 double attention_flops(const Tensor& qkv) {
   const Shape& shape = qkv.shape();
   return 2 * 2.0 * static_cast<double>(qkv.numel() / 3) * static_cast<double>(shape[1]);

@@ -4,7 +4,7 @@
 namespace gradsync::ops {
 namespace {
 
-/// Parents are bias, weight and input, in this order: PyTorch's hooks fire so.
+/// Parents are bias, weight and input, in this order, which is the order of PyTorch's hooks.
 class Linear final : public OperationNode {
  public:
   Linear(const Graph& graph, const Variable& x, const Variable& weight, const Variable& bias)

@@ -19,7 +19,7 @@ class LayerNorm final : public OperationNode {
   std::vector<Tensor> gradients(Tensor grad_output) override {
     Tensor grad_x = gradient_like(0, x_);
     Tensor grad_weight, grad_bias;
-    if (needs_gradient(1) || needs_gradient(2)) {  // the kernel makes both in one pass
+    if (needs_gradient(1) || needs_gradient(2)) {  // the kernel computes both in one pass
       grad_weight = weight_.empty_like();
       grad_bias = weight_.empty_like();
     }
@@ -32,7 +32,7 @@ class LayerNorm final : public OperationNode {
   Tensor x_, weight_, mean_, inverse_deviation_;
 };
 
-/// Parents as for LayerNorm.
+/// Parents in the same order as LayerNorm.
 class BatchNorm final : public OperationNode {
  public:
   BatchNorm(const Graph& graph, const Variable& x, const Variable& weight, const Variable& bias,

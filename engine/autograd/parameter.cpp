@@ -28,12 +28,12 @@ void Parameter::accumulate(Tensor gradient, BackwardPass& pass) {
     if (grad.defined()) {
       grad.device().add(grad, gradient);
     } else {
-      // `grad` is changed in place later (scaled, clipped): it must not share its storage with a
-      // gradient that is still on its way through the graph.
+      // `grad` is modified in place later (scaled, clipped), so it must not share storage with a
+      // gradient that the graph still propagates.
       grad = gradient.unique() ? std::move(gradient) : gradient.clone();
     }
   }
-  // By index: a hook may register further hooks.
+  // Index loop: a hook may register further hooks.
   for (std::size_t i = 0; i < hooks_.size(); ++i) hooks_[i](*this, pass);
 }
 

@@ -12,11 +12,11 @@ namespace gradsync {
 class BackwardPass;
 class Parameter;
 
-/// Called after a gradient has been accumulated into `parameter.grad`, on the rank's thread, in the
+/// Called on the rank's thread after a gradient has been accumulated into `parameter.grad`, in the
 /// order in which the backward pass reaches the parameters.
 using GradientHook = std::function<void(Parameter& parameter, BackwardPass& pass)>;
 
-/// A leaf of the graph that is trained: its value, its gradient and the hooks that watch it.
+/// A trainable leaf of the graph: its value, its gradient and its gradient hooks.
 class Parameter {
  public:
   Parameter(std::string name, Tensor data, bool requires_grad = true);
@@ -28,12 +28,12 @@ class Parameter {
   /// Undefined until a backward pass reaches the parameter, and again after zero_grad(set_to_none).
   Tensor grad;
 
-  /// Hooks run in the order of their registration.
+  /// Hooks run in registration order.
   void add_gradient_hook(GradientHook hook);
   void clear_gradient_hooks();
 
-  /// AccumulateGrad: takes `gradient` if `grad` is undefined, else adds it in place; then the hooks
-  /// run. `gradient` may be undefined (nothing is added, the hooks run all the same).
+  /// AccumulateGrad: stores `gradient` if `grad` is undefined, otherwise adds it in place; then
+  /// runs the hooks. An undefined `gradient` adds nothing, but the hooks still run.
   void accumulate(Tensor gradient, BackwardPass& pass);
 
  private:
@@ -44,7 +44,7 @@ class Parameter {
 
 using ParameterPtr = std::shared_ptr<Parameter>;
 
-/// State of a module that is not trained but synchronised (batch norm's running mean).
+/// Module state that is synchronized but not trained, such as batch norm's running mean.
 struct Buffer {
   std::string name;
   Tensor data;

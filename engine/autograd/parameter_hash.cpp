@@ -22,7 +22,7 @@ Hash128 canonical(XXH128_hash_t hash) {
   return result;
 }
 
-/// A tensor's bytes where the processor can read them; `host` holds them for other devices.
+/// The tensor's bytes in host memory; `host` holds a copy for other devices.
 std::span<const std::byte> bytes_of(const Tensor& tensor, std::vector<std::byte>& host) {
   const auto size = static_cast<std::size_t>(tensor.nbytes());
   if (tensor.device().type() == DeviceType::kCpu) return {tensor.data(), size};

@@ -9,8 +9,8 @@
 
 namespace gradsync {
 
-/// A collective that did not complete. `code()` is kTimeout, kPeerFailed, kRankDied, kDesync or
-/// kInternal; `what()` names rank, sequence, operation, elements, label and cause.
+/// A failed collective. `code()` is kTimeout, kPeerFailed, kRankDied, kDesync or kInternal;
+/// `what()` names the rank, sequence number, operation, elements, label and cause.
 class CommError : public Error {
  public:
   CommError(ErrorCode code, int rank, CollectiveRecord record, const std::string& cause);
@@ -26,13 +26,13 @@ class CommError : public Error {
   std::string cause_;
 };
 
-/// A rank could not connect to others. `code()` is kTimeout.
+/// This rank could not connect to other ranks. `code()` is kTimeout.
 class ConnectError : public Error {
  public:
   ConnectError(const std::string& what, std::vector<int> unreachable)
       : Error(ErrorCode::kTimeout, what), unreachable_(std::move(unreachable)) {}
 
-  /// The ranks that are known to be to blame; empty where it is not known which.
+  /// The ranks known to be at fault; empty if unknown.
   const std::vector<int>& unreachable() const noexcept { return unreachable_; }
 
  private:

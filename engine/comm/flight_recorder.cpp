@@ -86,7 +86,7 @@ void FlightRecorder::finish(const std::string& group, std::int64_t sequence, Sec
   {
     const std::lock_guard lock(mutex_);
     CollectiveRecord* record = find(group, sequence);
-    if (record == nullptr) return;  // the ring has gone on without it
+    if (record == nullptr) return;  // already overwritten in the ring
     record->state = state;
     record->completed = now;
     record->error = std::move(error);

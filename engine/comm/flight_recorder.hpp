@@ -15,19 +15,19 @@
 namespace gradsync {
 
 enum class OpType { kAllreduce, kBroadcast, kAllgather, kBarrier };
-/// kAverage is NCCL's: every input is multiplied by 1/ranks, rounded to its dtype, before the sum.
-/// Only of floating-point types, and not on every backend (Gloo has none).
+/// kAverage follows NCCL: every input is multiplied by 1/ranks and rounded to its dtype before the
+/// sum. Floating-point types only, and not supported by every backend (Gloo has no average).
 enum class ReduceOp { kSum, kMax, kMin, kAverage };
 
 const char* to_string(OpType op) noexcept;    ///< "allreduce", "broadcast", "allgather", "barrier"
 const char* to_string(ReduceOp op) noexcept;  ///< "sum", "max", "min", "average"
 
-/// Life of a collective on one rank, as in PyTorch's flight recorder.
+/// State of a collective on one rank, as in PyTorch's flight recorder.
 enum class CollectiveState {
   kScheduled,  ///< issued; earlier collectives of the group are still running
   kStarted,    ///< handed to the network
   kCompleted,  ///< this rank has its result
-  kFailed,     ///< ended with an error (`error` says which)
+  kFailed,     ///< ended with an error, described by `error`
 };
 
 const char* to_string(CollectiveState state) noexcept;
@@ -35,10 +35,10 @@ const char* to_string(CollectiveState state) noexcept;
 /// The group of all ranks, as PyTorch calls it.
 inline constexpr const char* kDefaultGroupName = "default_pg";
 
-/// One collective of one rank.
+/// One collective, as seen by one rank.
 struct CollectiveRecord {
-  std::int64_t sequence = 0;  ///< per group and rank, from 0, in the order of issue
-  std::string group;          ///< process group's name, "default_pg"
+  std::int64_t sequence = 0;  ///< per group and rank, from 0, in issue order
+  std::string group;          ///< name of the process group, e.g. "default_pg"
   OpType op = OpType::kAllreduce;
   ReduceOp reduce_op = ReduceOp::kSum;
   std::int32_t root = -1;  ///< broadcast only
@@ -46,22 +46,23 @@ struct CollectiveRecord {
   DType dtype = DType::kFloat32;
   Bytes bytes = 0;
   CollectiveLabel label;
-  /// False: the ranks' labels may differ when this collective meets its like (see
-  /// ProcessGroup::set_detail). Never written down: a record that was read has true.
+  /// If false, ranks may label this collective differently and still match (see
+  /// ProcessGroup::set_detail). Not serialized: a record read from a file has true.
   bool label_must_match = true;
   /// Names of the parameters in the bucket, in bucket order (shared with the reducer; may be null).
   std::shared_ptr<const std::vector<std::string>> parameters;
   CollectiveState state = CollectiveState::kScheduled;
   Seconds issued{0};
-  Seconds started{-1};    ///< negative while it has not
-  Seconds completed{-1};  ///< negative while it has not
+  Seconds started{-1};    ///< negative until started
+  Seconds completed{-1};  ///< negative until completed
   std::string error;
 };
 
-/// The last collectives of one rank: a ring buffer of fixed size, always on, on every backend.
+/// Ring buffer of the last collectives of one rank. Always on, on every backend.
 ///
-/// Thread-safety: `schedule` is called by the rank's thread; `start`, `complete` and `fail` by it
-/// or by a communication thread; `snapshot` by anyone (a watchdog, a signal's handler thread).
+/// Thread-safety: `schedule` is called by the rank's thread; `start`, `complete` and `fail` by the
+/// rank's thread or a communication thread; `snapshot` by any thread (a watchdog, a signal-handling
+/// thread).
 class FlightRecorder {
  public:
   static constexpr std::size_t kDefaultCapacity = 2000;  // PyTorch's TORCH_FR_BUFFER_SIZE
@@ -74,13 +75,13 @@ class FlightRecorder {
   void complete(const std::string& group, std::int64_t sequence, Seconds now);
   void fail(const std::string& group, std::int64_t sequence, Seconds now, std::string error);
 
-  /// The records that the ring still holds, oldest first.
+  /// The records still in the ring, oldest first.
   std::vector<CollectiveRecord> snapshot() const;
-  /// How many collectives were ever scheduled, in all groups.
+  /// The number of collectives ever scheduled, over all groups.
   std::int64_t total_scheduled() const;
 
-  /// Called (outside the lock) with each record when it completes or fails, on the thread that
-  /// completes it. At most one observer; set it before the first collective.
+  /// Calls `observer` with each record that completes or fails, on the completing thread and
+  /// outside the lock. At most one observer; set it before the first collective.
   void set_completion_observer(std::function<void(const CollectiveRecord&)> observer);
 
  private:

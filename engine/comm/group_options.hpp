@@ -8,13 +8,13 @@
 
 namespace gradsync {
 
-/// Options that the process groups of all backends have.
+/// Options shared by the process groups of all backends.
 struct GroupOptions {
-  /// Longest wait for the other ranks: while the group is made, in each collective, in shutdown.
-  /// Positive; of simulated time in the simulator.
+  /// Longest wait for the other ranks while the group is created, in each collective, and in
+  /// shutdown. Positive. Simulated time in the simulator, wall time elsewhere.
   Seconds timeout{30};
   std::string name = kDefaultGroupName;
-  std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;  ///< collectives
+  std::size_t flight_recorder_size = FlightRecorder::kDefaultCapacity;  ///< in collectives
 };
 
 }  // namespace gradsync

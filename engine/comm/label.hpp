@@ -6,25 +6,27 @@
 
 namespace gradsync {
 
-/// Where in the training loop a rank is. Collectives carry it, and so does a rank's status.
+/// The phase of the training loop a rank is in. Part of every collective's record and of the rank's
+/// status.
 enum class Phase {
   kInit,        ///< rendezvous, model construction, DDP's constructor
   kData,        ///< drawing a batch
-  kForward,     ///< includes what DDP communicates before the model runs
+  kForward,     ///< includes DDP's collectives before the model runs
   kBackward,    ///< includes waiting for the buckets
   kOptimizer,   ///< clipping and the update
-  kCheck,       ///< comparisons that the engine makes for itself (hashes, signatures)
-  kJoin,        ///< shadowing other ranks after this one ran out of inputs
-  kEvaluation,  ///< forward passes that are not trained on
-  kCheckpoint,  ///< writing down where the training is
-  kUser,        ///< what the program does beside all this
+  kCheck,       ///< consistency checks by the engine (hashes, signatures)
+  kJoin,        ///< shadowing the other ranks after this one ran out of inputs
+  kEvaluation,  ///< forward passes without training
+  kCheckpoint,  ///< writing a checkpoint
+  kUser,        ///< user code outside the phases above
   kShutdown,    ///< done, waiting for the others
 };
 
 const char* to_string(Phase phase) noexcept;
 
-/// What a collective is for, in terms of the training loop. Two collectives that meet must have
-/// equal labels; equal sizes are not enough (a skipped step pairs step k with step k+1 silently).
+/// The purpose of a collective, in terms of the training loop. Collectives that match must have
+/// equal labels. Equal sizes are not enough: a skipped step would silently pair step k with step
+/// k+1.
 struct CollectiveLabel {
   std::int64_t epoch = -1;  ///< -1 before the first epoch
   std::int64_t step = -1;   ///< optimizer steps since the start of the run; -1 before the first

@@ -11,7 +11,7 @@
 
 namespace gradsync {
 
-/// What a caller says about a collective beside its tensors.
+/// Metadata of a collective, passed along with its tensors.
 struct CollectiveOptions {
   CollectiveLabel label;
   std::shared_ptr<const std::vector<std::string>> parameters;  ///< names in the bucket; may be null
@@ -19,17 +19,17 @@ struct CollectiveOptions {
 
 /// The first of the engine's three seams: the ranks of a job and the collectives among them.
 ///
-/// Ordering: works start in the order in which they were issued, and every rank must issue the same
-/// collectives in the same order. A work may still be running when the next is issued.
+/// Ordering: works start in issue order, and every rank must issue the same collectives in the same
+/// order. The next work may be issued while earlier ones are still running.
 ///
-/// Ownership: tensors are kept alive by the work; they must not be read or written between the call
-/// and the return of `Work::wait()`.
+/// Ownership: a work keeps its tensors alive. Do not read or write them between the call and the
+/// return of `Work::wait()`.
 ///
-/// Thread-safety: one rank, one thread (or actor); a backend may use threads of its own inside.
+/// Thread-safety: one rank, one thread (or actor); a backend may use its own threads internally.
 ///
-/// Every call is entered in the flight recorder here, so that all backends record alike; a backend
-/// implements the protected `do_*` calls, reports `started` and `completed`, and turns its failures
-/// into CommError.
+/// The public calls record the collective in the flight recorder, so all backends record alike. A
+/// backend implements the protected `do_*` calls, reports `started` and `completed`, and converts
+/// its failures to CommError.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -43,49 +43,49 @@ class ProcessGroup {
   FlightRecorder& flight_recorder() const noexcept { return *recorder_; }
   std::shared_ptr<FlightRecorder> shared_flight_recorder() const noexcept { return recorder_; }
 
-  /// In place: `tensor` becomes the reduction over all ranks. Same numel and dtype on every rank.
-  /// All ranks end with identical bits.
+  /// In place: `tensor` becomes the reduction over all ranks. All ranks must pass the same numel
+  /// and dtype, and all end with identical bits.
   WorkPtr allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options);
   /// In place: every rank's `tensor` becomes that of `root`.
   WorkPtr broadcast(Tensor tensor, int root, const CollectiveOptions& options);
   /// `output` has shape [size, ...input.shape]; slice r becomes rank r's `input`.
   WorkPtr allgather(Tensor output, Tensor input, const CollectiveOptions& options);
-  /// Done when every rank has issued it.
+  /// Completes when every rank has issued it.
   WorkPtr barrier(const CollectiveOptions& options);
 
-  /// Says that this rank issues nothing more, and stays reachable until every rank has said so (its
-  /// last messages must be delivered, and a rank that is done must not look like one that crashed).
-  /// Throws CommError(kTimeout) when the others do not come, CommError(kPeerFailed) when one
-  /// failed.
+  /// Announces that this rank issues no more collectives, and returns when every rank has done so.
+  /// Until then this rank stays reachable, because its last messages must be delivered and a
+  /// finished rank must not look like a crashed one. Throws CommError(kTimeout) if other ranks do
+  /// not arrive in time, CommError(kPeerFailed) if one failed.
   virtual void shutdown() = 0;
 
-  /// Whether labels are part of what is compared before bytes move (true at first). With false only
-  /// what must fit for them to move is (operation, elements, dtype, root, reduction; on NCCL
-  /// nothing). Set it before the first collective, to the same on all ranks.
+  /// Whether the ranks compare labels before data moves (default true). With false, only what the
+  /// transport needs to agree is compared: operation, elements, dtype, root and reduction, and on
+  /// NCCL nothing. Set it before the first collective, to the same value on all ranks.
   void set_detail(bool detail) noexcept { detail_ = detail; }
 
-  /// A group of some of the ranks (ascending, this one among them), with sequence numbers of its
-  /// own. A collective over its members: returns when all have called it. Its failures are the
-  /// job's, and its messages name the job's ranks. Entered in the flight recorder as a barrier of
-  /// that group.
+  /// Creates a subgroup of `members` (ascending, including this rank) with its own sequence
+  /// numbers. Collective over the members: returns when all of them have called it. A failure in
+  /// the subgroup fails the whole job, and its messages use the job's rank numbers. Recorded in the
+  /// flight recorder as a barrier of the subgroup.
   std::shared_ptr<ProcessGroup> split(const std::string& name, const std::vector<int>& members);
 
-  /// Never returns: a rank that does not come back from what it does. Ends with the CommError that
-  /// ends the job's other ranks.
+  /// Simulates a rank that hangs: never returns normally, and throws the CommError that ends the
+  /// job's other ranks.
   virtual void stall();
 
  protected:
   ProcessGroup(int rank, int size, std::string name, Clock& clock,
                std::shared_ptr<FlightRecorder> recorder);
 
-  /// The collectives themselves. `record` is this rank's entry in the flight recorder, with its
-  /// sequence number; the backend calls `flight_recorder().start(...)` when it hands the collective
-  /// to the network and `complete` or `fail` when it ends.
+  /// The collectives themselves. `record` is this rank's flight recorder entry, including its
+  /// sequence number. The backend calls `flight_recorder().start(...)` when it hands the collective
+  /// to the network, and `complete` or `fail` when the collective ends.
   virtual WorkPtr do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_barrier(const CollectiveRecord& record) = 0;
-  /// Throws Error(kUsage) where a backend has no such groups.
+  /// Throws Error(kUsage) on backends without subgroups.
   virtual std::shared_ptr<ProcessGroup> do_split(const std::string& name,
                                                  const std::vector<int>& members);
 

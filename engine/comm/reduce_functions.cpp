@@ -15,7 +15,7 @@ struct Native {
   static T widen(T value) { return value; }
   static T add(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;  // wraps; a signed sum must not overflow
+      using Unsigned = std::make_unsigned_t<T>;  // wraps; signed overflow would be undefined
       return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
     } else {
       return a + b;
@@ -59,8 +59,8 @@ void reduce(void* out, const void* a, const void* b, std::size_t elements) {
   auto* o = static_cast<Bits*>(out);
   const auto* x = static_cast<const Bits*>(a);
   const auto* y = static_cast<const Bits*>(b);
-  // In place, as rings do it, is a loop of its own: the overlap check that the compiler puts before
-  // a vectorized loop over three arrays would send it to the scalar version.
+  // The in-place case, used by rings, has its own loop: in a loop over three arrays the compiler's
+  // overlap check would select the scalar version.
   if (out == a) {
     for (std::size_t i = 0; i < elements; ++i) o[i] = Op::apply(o[i], y[i]);
   } else if (out == b) {
@@ -96,7 +96,7 @@ ReduceFunction for_dtype(DType dtype) {
 ReduceFunction reduce_function(ReduceOp op, DType dtype) {
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kAverage:  // of inputs that are scaled already
+    case ReduceOp::kAverage:  // inputs are already scaled
       return for_dtype<Sum>(dtype);
     case ReduceOp::kMax:
       return for_dtype<Max>(dtype);

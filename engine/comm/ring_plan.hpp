@@ -9,21 +9,21 @@
 
 namespace gradsync {
 
-/// How Gloo's ring all-reduce (gloo/allreduce.cc, default options) cuts `bytes` bytes for `ranks`
-/// ranks, and which of the pieces travels when.
+/// Message schedule of Gloo's ring all-reduce (gloo/allreduce.cc, default options) of `bytes` bytes
+/// over `ranks` ranks.
 ///
-/// The bytes are cut into `segments()` segments of `segment_bytes` (the last ones may be short or
-/// empty), a multiple of the ranks, at least two a rank, at most 1 MiB each; `segments_per_rank`
-/// consecutive ones make a chunk. Each rank sends to rank - 1, in messages 0, 1, 2, ...: message m
-/// of rank r carries segment ((r + 1) * segments_per_rank + m) mod segments. That is the very
-/// segment that it received in message m - segments_per_rank. In the first half of the messages the
-/// receiver adds what arrives to its own (reduce-scatter), in the second half it takes it over
-/// (all-gather).
+/// The data is split into `segments()` segments of `segment_bytes` (the last ones may be short or
+/// empty). The number of segments is a multiple of the number of ranks, at least two per rank, and
+/// a segment has at most 1 MiB. `segments_per_rank` consecutive segments form a chunk. Each rank
+/// sends messages 0, 1, 2, ... to rank - 1: message m of rank r carries segment ((r + 1) *
+/// segments_per_rank + m) mod segments, which is the segment that r received in message m -
+/// segments_per_rank. In the first half of the messages the receiver adds the incoming data to its
+/// own (reduce-scatter); in the second half it overwrites its own (all-gather).
 struct RingPlan {
   RingPlan(Bytes bytes, std::size_t element_size, int ranks);
 
   std::int64_t segments() const noexcept { return ranks * segments_per_rank; }
-  /// That each rank sends, and receives; segments without bytes included.
+  /// Messages sent, and received, by each rank; includes empty segments.
   std::int64_t messages() const noexcept { return 2 * segments_per_rank * (ranks - 1); }
   std::int64_t segment_of_message(int sender, std::int64_t message) const noexcept {
     return ((sender + 1) * segments_per_rank + message) % segments();
@@ -31,7 +31,7 @@ struct RingPlan {
   bool is_reduced(std::int64_t message) const noexcept { return message < messages() / 2; }
   Bytes offset(std::int64_t segment) const noexcept;
   Bytes length(std::int64_t segment) const noexcept;
-  /// Of the longest chunk.
+  /// Size of the longest chunk.
   Bytes chunk_bytes() const noexcept;
 
   Bytes bytes;
@@ -40,9 +40,9 @@ struct RingPlan {
   Bytes segment_bytes;
 };
 
-/// What the ring computes, without the messages: every rank's data becomes the reduction over all,
-/// chunk c in the order x[c] + (x[c+1] + (... + (x[c-2] + x[c-1]))), ranks modulo the number of
-/// ranks, one rounding a step, the local operand first.
+/// The result of the ring, computed without messages: every rank's data becomes the reduction over
+/// all ranks. Chunk c is reduced in the order x[c] + (x[c+1] + (... + (x[c-2] + x[c-1]))), with
+/// ranks modulo the number of ranks, one rounding per step, local operand first.
 void reduce_in_ring_order(const RingPlan& plan, const std::vector<std::byte*>& data,
                           ReduceFunction reduce, std::size_t element_size);
 

@@ -21,7 +21,7 @@ std::string signature(const CollectiveRecord& record) {
 }
 
 bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b) {
-  // In each group: what signature() leaves out where it does not apply.
+  // Each group ignores the fields that signature() omits for the operation.
   const bool same_data = a.op == b.op && a.elements == b.elements && a.dtype == b.dtype &&
                          (a.op != OpType::kAllreduce || a.reduce_op == b.reduce_op) &&
                          (a.op != OpType::kBroadcast || a.root == b.root);

@@ -5,9 +5,9 @@
 
 namespace gradsync {
 
-/// IEEE 754 binary16 and bfloat16 as bit patterns, converted without hardware support, so that the
-/// bits are the same on every machine. Towards the narrow type: round to nearest, ties to even;
-/// overflow gives infinity; NaN stays NaN (quiet, sign and leading payload bits kept).
+/// IEEE 754 binary16 and bfloat16 as bit patterns, converted in software, so that the bits are the
+/// same on every machine. Narrowing rounds to nearest, ties to even; overflow gives infinity; NaN
+/// stays NaN (quiet, keeping the sign and the leading payload bits).
 
 constexpr float bfloat16_to_float(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);

@@ -39,7 +39,7 @@ std::vector<float> Generator::randn(std::size_t n) {
   for (float& value : values) value = uniform();
   for (std::size_t i = 0; i + kBlock <= n; i += kBlock) make_normal(&values[i]);
   if (n % kBlock != 0) {
-    // The last block overlaps the one before it, with numbers of its own.
+    // The last block overlaps the previous one and draws new numbers.
     float* block = &values[n - kBlock];
     for (std::size_t i = 0; i < kBlock; ++i) block[i] = uniform();
     make_normal(block);

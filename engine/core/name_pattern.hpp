@@ -4,8 +4,8 @@
 
 namespace gradsync {
 
-/// Whether a name is meant by a pattern of the shell, in which "*" stands for anything, "?" for one
-/// character and "[ab]" for one of a set: "layers.0.*", "*.bias".
+/// Whether `name` matches a shell pattern, in which "*" matches anything, "?" one character and
+/// "[ab]" one of a set: "layers.0.*", "*.bias".
 bool matches(std::string_view pattern, std::string_view name);
 
 }  // namespace gradsync

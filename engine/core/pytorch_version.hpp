@@ -6,7 +6,7 @@
 
 namespace gradsync {
 
-/// Whose rules to follow where versions of PyTorch differ.
+/// The PyTorch version to follow where versions behave differently.
 struct PytorchVersion {
   int major = 2;
   int minor = 7;

@@ -6,7 +6,7 @@
 namespace gradsync {
 namespace {
 
-/// ln(x) of a positive normal number, within 2 ulp. The C library's differs between machines.
+/// ln(x) of a positive normal number, within 2 ulp. The C library's log differs between machines.
 double natural_log(double x) noexcept {
   // x = mantissa * 2^exponent with the mantissa in [sqrt(1/2), sqrt(2)).
   const auto word = std::bit_cast<std::uint64_t>(x);
@@ -27,23 +27,23 @@ double natural_log(double x) noexcept {
 }  // namespace
 
 double portable_exp(double x) noexcept {
-  // x = k ln(2) + r with |r| <= ln(2) / 2; ln(2) in two parts, of which the first times k is exact.
+  // x = k ln(2) + r with |r| <= ln(2) / 2. ln(2) is split in two parts; k times the first is exact.
   constexpr double kLn2High = 0x1.62e42fefap-1;
   constexpr double kLn2Low = 0x1.cf79abc9e3b39p-40;
   const double k = std::floor(x * 0x1.71547652b82fep+0 + 0.5);
   const double r = (x - k * kLn2High) - k * kLn2Low;
-  // Horner's scheme of the series; sixteen terms reach 2^-60.
+  // The series in Horner form; sixteen terms reach 2^-60.
   double series = 1;
   for (int term = 16; term >= 1; --term) series = 1 + series * r / term;
   return std::ldexp(series, static_cast<int>(k));
 }
 
 double CounterRandom::normal(std::uint64_t index) const noexcept {
-  // Marsaglia's polar method. The pairs to try come from a stream of their own for each index, so
-  // that a rejection does not shift the numbers that follow.
+  // Marsaglia's polar method. Each index has its own stream of candidate pairs, so that a rejection
+  // does not shift later numbers.
   std::uint64_t draw = splitmix64(~bits(index));
   for (;;) {
-    // Two odd multiples of 2^-32 in (-1, 1), from the halves of a word: never zero.
+    // Two odd multiples of 2^-32 in (-1, 1), from the two halves of a word; never zero.
     const auto part = [](std::uint64_t half) {
       return (static_cast<double>(half & 0xffffffffu) + 0.5) * 0x1p-31 - 1;
     };

@@ -13,8 +13,8 @@ constexpr std::uint64_t splitmix64(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// s * 2^j: +-1, +-2, +-4, +-8, from three bits that a multiplicative hash spreads. A sum of such
-/// numbers is exact in any order.
+/// s * 2^j: +-1, +-2, +-4 or +-8, chosen by three bits of a multiplicative hash. Sums of such
+/// numbers are exact in any order.
 constexpr double signed_power(std::uint32_t key, std::int64_t element) noexcept {
   const std::uint32_t mixed = (key + static_cast<std::uint32_t>(element)) * 2654435761u;
   const std::uint32_t bits = (mixed ^ (mixed >> 15)) * 2246822519u >> 29;
@@ -22,13 +22,13 @@ constexpr double signed_power(std::uint32_t key, std::int64_t element) noexcept 
   return (bits & 4u) != 0 ? -magnitude : magnitude;
 }
 
-/// e^x, within 2 ulp for |x| <= 700, by correctly rounded operations only: the C library's differs
-/// between machines. portable_exp(0) is 1.
+/// e^x, within 2 ulp for |x| <= 700. Uses correctly rounded operations only, because the C
+/// library's exp differs between machines. portable_exp(0) is 1.
 double portable_exp(double x) noexcept;
 
-/// Random numbers that are looked up instead of drawn: number `index` of stream `stream` of a seed,
-/// in any order and on any machine. Integer arithmetic and correctly rounded operations only (no
-/// C library functions), so every processor and compiler gives the same bits.
+/// Counter-based random numbers: number `index` of stream `stream` of a seed, in any order and on
+/// any machine. Uses integer arithmetic and correctly rounded operations only (no C library
+/// functions), so every processor and compiler gives the same bits.
 class CounterRandom {
  public:
   CounterRandom(std::uint64_t seed, std::uint64_t stream) noexcept

@@ -5,7 +5,7 @@
 
 namespace gradsync {
 
-/// "rank 3", "ranks 0-2, 5": how ranks are named in every message. `ranks` must be ascending.
+/// "rank 3", "ranks 0-2, 5": how every message names ranks. `ranks` must be ascending.
 std::string rank_list(std::span<const int> ranks);
 
 /// The numbers alone: "3", "0-2, 5".

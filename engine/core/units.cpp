@@ -12,9 +12,9 @@
 namespace gradsync {
 namespace {
 
-/// One spelling of a unit. A value in base units is number * times / divided_by. Both are powers of
-/// ten or two that a double holds exactly, so that "35us" is the double nearest to 35e-6: 35 * 1e-6
-/// would be off by a rounding.
+/// One spelling of a unit. A value in base units is number * times / divided_by. Both factors are
+/// powers of ten or two that a double holds exactly, so "35us" parses to the double nearest to
+/// 35e-6; 35 * 1e-6 would be off by one rounding.
 struct Unit {
   const char* suffix;
   double times;
@@ -30,7 +30,7 @@ constexpr double kMi = kKi * 1024.0;
 constexpr double kGi = kMi * 1024.0;
 constexpr double kTi = kGi * 1024.0;
 
-// In the order in which a value is written: of two texts of one length the first is taken.
+// In order of preference for output: of two texts of equal length, the first wins.
 constexpr std::array kDurations{Unit{"s", 1, 1},    Unit{"ms", 1, 1e3}, Unit{"us", 1, 1e6},
                                 Unit{"ns", 1, 1e9}, Unit{"min", 60, 1}, Unit{"h", 3600, 1}};
 constexpr std::array kBytes{Unit{"TB", 1e12, 1},
@@ -99,7 +99,7 @@ QuantityTraits traits(Quantity quantity) {
 }
 
 double parse(Quantity quantity, std::string_view text) {
-  // from_chars would also take "-1", "inf", "nan" and ".5".
+  // from_chars would also accept "-1", "inf", "nan" and ".5".
   if (text.empty() || text.front() < '0' || text.front() > '9') {
     refuse(quantity, text, "it has to start with a number that is not negative");
   }
@@ -123,7 +123,7 @@ double parse(Quantity quantity, std::string_view text) {
                         : fmt::format("unknown unit \"{}\" (known: {})", suffix, known));
 }
 
-/// Bits are read and never written: bandwidths compare better when all are in bytes.
+/// Bits are parsed but never printed: bandwidths are easier to compare if all are in bytes.
 std::string format(Quantity quantity, double value) {
   std::string best;
   for (const Unit& unit : traits(quantity).units) {
@@ -134,8 +134,8 @@ std::string format(Quantity quantity, double value) {
     const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), scaled);
     std::string text = std::string(digits.data(), result.ptr) + unit.suffix;
     if (!best.empty() && text.size() >= best.size()) continue;
-    // Scaling may round: only a text that reads back to the same bits will do. That of the base
-    // unit always does.
+    // Scaling may round, so only a text that reads back to the same bits qualifies. The base unit
+    // always does.
     double number = 0;
     std::from_chars(digits.data(), result.ptr, number);
     if (unit.to_base(number) == value) best = std::move(text);
@@ -150,7 +150,7 @@ Seconds parse_duration(std::string_view text) {
 }
 
 Bytes parse_bytes(std::string_view text) {
-  constexpr double kLargestExact = 9007199254740992.0;  // 2^53: all whole numbers below are doubles
+  constexpr double kLargestExact = 9007199254740992.0;  // 2^53: smaller integers are exact
   const double value = parse(Quantity::kBytes, text);
   if (value > kLargestExact) refuse(Quantity::kBytes, text, "more than 8192TiB");
   if (value != std::floor(value)) refuse(Quantity::kBytes, text, "not a whole number of bytes");
@@ -180,7 +180,7 @@ std::string format_bytes_human(Bytes value) {
   constexpr std::array kSuffixes{"kB", "MB", "GB", "TB", "PB", "EB"};
   double scaled = static_cast<double>(value) / 1000.0;
   std::size_t i = 0;
-  // 999.5 would be printed as 1000: it belongs to the next unit.
+  // 999.5 would print as 1000, so it moves to the next unit.
   for (; scaled >= 999.5 && i + 1 < kSuffixes.size(); ++i) scaled /= 1000.0;
   return fmt::format("{:.{}f} {}", scaled, scaled < 9.95 ? 1 : 0, kSuffixes[i]);
 }

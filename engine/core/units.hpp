@@ -15,20 +15,20 @@ using Seconds = std::chrono::duration<double>;
 /// An amount of memory or traffic, in bytes.
 using Bytes = std::int64_t;
 
-/// A transfer rate, in bytes a second.
+/// A transfer rate, in bytes per second.
 struct BytesPerSecond {
   double value = 0;
   bool operator==(const BytesPerSecond&) const = default;
 };
 
-/// A compute rate, in floating-point operations a second.
+/// A compute rate, in floating-point operations per second.
 struct FlopsPerSecond {
   double value = 0;
   bool operator==(const FlopsPerSecond&) const = default;
 };
 
-/// A text that is no quantity. `what()` says what was expected, what was found and why it is
-/// refused; `reason()` is the last part alone: "the unit is missing (s, ms, ...)".
+/// A text that is not a valid quantity. `what()` says what was expected, what was found and why it
+/// was rejected; `reason()` is the last part alone: "the unit is missing (s, ms, ...)".
 class QuantityError : public std::invalid_argument {
  public:
   QuantityError(const std::string& message, std::string reason)
@@ -39,10 +39,10 @@ class QuantityError : public std::invalid_argument {
   std::string reason_;
 };
 
-// Parsers of quantities with a unit, in SimGrid's spelling. They are the only code that reads
-// units. k, M, G, T are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits. No
-// space stands between the number and its unit. A missing or unknown unit, a negative or non-finite
-// number, and trailing text throw QuantityError.
+// Parsers of quantities with a unit, in SimGrid's spelling. No other code parses units. k, M, G, T
+// are powers of 1000; Ki, Mi, Gi, Ti powers of 1024; "B" is bytes, "b" bits. There is no space
+// between the number and its unit. A missing or unknown unit, a negative or non-finite number, and
+// trailing text throw QuantityError.
 
 /// "5us", "10ms", "1.5s", "2min", "1h" (ns, us, ms, s, min, h).
 Seconds parse_duration(std::string_view text);
@@ -50,22 +50,23 @@ Seconds parse_duration(std::string_view text);
 Bytes parse_bytes(std::string_view text);
 /// "25GBps", "200Gbps", "12.5MBps".
 BytesPerSecond parse_bandwidth(std::string_view text);
-/// "50Gf", "1.5Tf" (floating-point operations a second).
+/// "50Gf", "1.5Tf" (floating-point operations per second).
 FlopsPerSecond parse_compute_rate(std::string_view text);
 
-/// Shortest text that the parser of the same quantity reads back to the same value.
+/// The shortest text that the matching parser reads back to the same value.
 std::string format_duration(Seconds value);
 std::string format_bandwidth(BytesPerSecond value);
 std::string format_compute_rate(FlopsPerSecond value);
-/// For people: "6.0 MB", "1.3 GB", "340 MB" (powers of 1000, two significant digits at the least).
+/// Human-readable: "6.0 MB", "1.3 GB", "340 MB" (powers of 1000, at least two significant digits).
 std::string format_bytes_human(Bytes value);
 
-/// What a text with a unit measures.
+/// The kind of quantity a text holds.
 enum class Quantity { kDuration, kBytes, kBandwidth, kComputeRate };
 
-/// What a reader expects, for error messages: e.g. "a bandwidth such as \"25GBps\"".
+/// The expectation named in error messages, e.g. "a bandwidth such as \"25GBps\"".
 std::string describe_quantity(Quantity quantity);
-/// A regular expression (ECMA 262, anchored) for the texts that the parser accepts, for schemas.
+/// A regular expression (ECMA 262, anchored) for the texts that the parser accepts; used in
+/// schemas.
 std::string quantity_pattern(Quantity quantity);
 
 }  // namespace gradsync

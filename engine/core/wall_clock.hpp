@@ -6,8 +6,8 @@
 
 namespace gradsync {
 
-/// The clock of real runs: CLOCK_MONOTONIC from an origin that the ranks of a run share (see
-/// share_clock_origin), so that times of ranks on one machine can be compared.
+/// The clock of real runs: CLOCK_MONOTONIC relative to an origin shared by the ranks of a run (see
+/// share_clock_origin), so that times of ranks on one machine are comparable.
 class WallClock final : public Clock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -15,7 +15,7 @@ class WallClock final : public Clock {
   explicit WallClock(TimePoint origin = std::chrono::steady_clock::now()) : origin_(origin) {}
 
   Seconds now() const override { return std::chrono::steady_clock::now() - origin_; }
-  /// Sleeps, and spins through the last 50 us: a sleep alone ends late by the timer's slack.
+  /// Sleeps, then spins through the last 50 us: a plain sleep overshoots by the timer slack.
   void advance(Seconds duration) override;
   void charge_flops(double) override {}
 

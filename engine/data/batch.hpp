@@ -7,13 +7,13 @@
 
 namespace gradsync {
 
-/// What a model is given for one forward pass on one rank. The data set decides which tensors there
-/// are, and the model reads them by name; nothing between the two looks at them.
+/// The input of one forward pass on one rank. The dataset chooses the tensors and the model reads
+/// them by name; nothing in between looks at them.
 struct Batch {
-  /// Positions in the data set, in order, as the sampler gave them; set by the DataLoader.
+  /// Positions in the dataset, in sampler order; set by the DataLoader.
   std::vector<std::int64_t> sample_indices;
-  /// Inputs and targets, one row a sample, on the model's device. The token data sets have "tokens"
-  /// and "targets"; there are none where a model needs only the indices (replayed models).
+  /// Inputs and targets, one row per sample, on the model's device. The token datasets provide
+  /// "tokens" and "targets"; models that need only the indices (replayed models) get none.
   NamedTensors tensors;
   /// Optimizer steps so far; set by the training loop (synthetic gradients depend on it).
   std::int64_t global_step = 0;

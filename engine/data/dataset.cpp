@@ -14,8 +14,8 @@
 namespace gradsync {
 namespace {
 
-/// Data sets whose samples are seq_len + 1 tokens, of which the model sees the first seq_len and
-/// predicts the last seq_len.
+/// Datasets whose samples are seq_len + 1 tokens: the model sees the first seq_len and predicts the
+/// last seq_len.
 class TokenDataset : public Dataset {
  public:
   TokenDataset(std::int64_t samples, std::int64_t seq_len) : samples_(samples), seq_len_(seq_len) {}
@@ -111,7 +111,7 @@ std::vector<char> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> bytes;
   if (file) bytes.assign(std::istreambuf_iterator<char>(file), {});
-  // A folder opens as a file and fails when it is read.
+  // Opening a folder succeeds, but reading it fails.
   if (!file || file.bad()) {
     throw ConfigError({.file = path,
                        .pointer = "",

@@ -7,25 +7,26 @@
 
 namespace gradsync {
 
-/// Which samples a rank sees in an epoch: torch.utils.data.DistributedSampler, index for index.
+/// Selects the samples of each rank in an epoch: torch.utils.data.DistributedSampler, index for
+/// index.
 ///
-/// The order of an epoch is randperm(n) of a generator seeded with seed + epoch (or 0..n-1), made
-/// divisible by the number of ranks (repeated from its start, or cut with drop_last), and rank r
-/// takes every num_replicas-th index from r on.
+/// The order of an epoch is randperm(n) from a generator seeded with seed + epoch (or 0..n-1
+/// without shuffling), made divisible by the number of ranks (padded from its start, or cut with
+/// drop_last). Rank r takes every num_replicas-th index, starting at r.
 class DistributedSampler {
  public:
-  /// Throws Error(kMisuse): PyTorch's rule first (0 <= rank < num_replicas), then a negative
-  /// dataset size, then shard sizes that are not one a rank, negative or more than there are
-  /// samples.
+  /// Throws Error(kMisuse), checking in this order: PyTorch's rule (0 <= rank < num_replicas), a
+  /// negative dataset size, shard sizes that are negative, not one per rank, or larger in sum than
+  /// the dataset.
   DistributedSampler(std::int64_t dataset_size, int num_replicas, int rank,
                      SamplerOptions options = {});
 
-  /// The epoch whose order `indices` gives; without it every epoch has that of epoch 0.
+  /// Selects the epoch for `indices`. If never called, every epoch uses the order of epoch 0.
   void set_epoch(std::int64_t epoch) noexcept { epoch_ = epoch; }
   std::int64_t epoch() const noexcept { return epoch_; }
 
   std::vector<std::int64_t> indices() const;
-  /// How many indices this rank gets; the same in every epoch.
+  /// The number of indices of this rank; the same in every epoch.
   std::int64_t num_samples() const noexcept { return num_samples_; }
   /// Over all ranks.
   std::int64_t total_size() const noexcept { return total_size_; }

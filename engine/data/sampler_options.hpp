@@ -12,15 +12,15 @@ struct SamplerOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;
   bool drop_last = false;
-  /// False: the order is dealt out as it is, so ranks differ by a sample when the size is no
-  /// multiple of the number of ranks. PyTorch has no such mode; hand-written samplers do, and hang
-  /// with it.
+  /// If false, the order is neither padded nor cut, so ranks differ by one sample when the dataset
+  /// size is not a multiple of the number of ranks. PyTorch has no such mode, but hand-written
+  /// samplers do, and they hang.
   bool pad = true;
-  /// Samples of each rank; not empty: rank r takes the next shard_sizes[r] samples of the
-  /// (shuffled) order, contiguously, and `pad` and `drop_last` have no meaning.
+  /// Samples of each rank. If not empty, rank r takes the next shard_sizes[r] consecutive samples
+  /// of the (shuffled) order, and `pad` and `drop_last` are ignored.
   std::vector<std::int64_t> shard_sizes = {};
   PytorchVersion pytorch_version =
-      {};  ///< 2.7 shuffles sets of 2^32 / 20 samples and more differently
+      {};  ///< 2.7 shuffles datasets of 2^32 / 20 samples or more differently
   bool operator==(const SamplerOptions&) const = default;
 };
 

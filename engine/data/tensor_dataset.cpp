@@ -22,7 +22,7 @@ std::int64_t rows_of(const NamedTensors::Entry& entry) {
   return tensor.shape().front();
 }
 
-/// The rows of `from` at `indices`, one below the other.
+/// Stacks the rows of `from` at `indices`.
 Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> indices, Device& device) {
   Shape shape = from.shape();
   shape.front() = std::ssize(indices);

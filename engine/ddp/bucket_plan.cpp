@@ -8,7 +8,7 @@
 namespace gradsync {
 namespace {
 
-/// The bucket that is being filled for one (dtype, device), and how far that key is in the limits.
+/// The bucket being filled for one (dtype, device), and that key's position in the limits.
 struct OpenBucket {
   DType dtype;
   int device;
@@ -54,7 +54,7 @@ BucketAssignment compute_bucket_assignment_by_size(std::span<const BucketTensor>
     result.limits.push_back(limit);
   };
 
-  std::vector<OpenBucket> open;  // by first use of the key; few keys
+  std::vector<OpenBucket> open;  // in order of first use; few keys
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const BucketTensor& tensor = tensors[i];
     const std::size_t index =

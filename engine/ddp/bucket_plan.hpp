@@ -13,38 +13,38 @@ namespace gradsync {
 /// PyTorch's kDefaultFirstBucketBytes: small, so that the first all-reduce starts early in
 /// backward.
 inline constexpr Bytes kDefaultFirstBucketBytes = 1024 * 1024;
-/// bucket_cap_mb's default, 25 MiB.
+/// Default of bucket_cap_mb, 25 MiB.
 inline constexpr Bytes kDefaultBucketCapBytes = 25 * 1024 * 1024;
 
-/// What the assignment needs to know of a tensor. Tensors of different dtype or device never share
-/// a bucket.
+/// The properties of a tensor that the bucket assignment uses. Tensors of different dtype or device
+/// never share a bucket.
 struct BucketTensor {
   std::int64_t numel = 0;
   DType dtype = DType::kFloat32;
-  int device = 0;  ///< any numbering of devices
+  int device = 0;  ///< arbitrary device number
 };
 
-/// A partition of tensors into buckets, each with the limit under which it was filled (0 for a
-/// sparse tensor's own bucket).
+/// A partition of tensors into buckets, each with the size limit under which it was filled (0 for
+/// the bucket of a sparse tensor).
 struct BucketAssignment {
   std::vector<std::vector<std::size_t>> buckets;
   std::vector<Bytes> limits;
 };
 
 /// PyTorch's compute_bucket_assignment_by_size. Walks the tensors in order and adds each to the
-/// open bucket of its (dtype, device); the bucket closes once it has reached its limit, so it may
-/// exceed it by part of the last tensor, which is never split. Each (dtype, device) uses the limits
-/// one after another and repeats the last.
+/// open bucket of its (dtype, device). A bucket closes once it reaches its limit, so it may exceed
+/// the limit by part of its last tensor, which is never split. Each (dtype, device) uses the limits
+/// one after another and repeats the last one.
 ///
-/// `tensor_indices`: the tensors are given in arrival order and tensor i is known as
-/// tensor_indices[i]; the result then keeps the order in which buckets closed, followed by those
-/// still open, that of the (dtype, device) seen last first (PyTorch iterates over a hash map there,
-/// which with libstdc++ and a few keys gives this order). Without it the tensors are 0, 1, ... and
-/// the buckets are sorted by smallest index.
+/// `tensor_indices`: if given, the tensors are in arrival order and tensor i is called
+/// tensor_indices[i]; the result lists the buckets in closing order, followed by the open ones,
+/// in reverse order of first use of their (dtype, device). (PyTorch iterates over a hash map here;
+/// libstdc++ yields this order for a few keys.) If empty, the tensors are called 0, 1, ... and the
+/// buckets are sorted by smallest index.
 ///
-/// `expect_sparse_gradient`, by tensor index: such a tensor gets a bucket of its own at once.
+/// `expect_sparse_gradient`, by tensor index: such a tensor gets its own bucket immediately.
 ///
-/// Throws Error(kInternal) for no tensors, no limits, or lists whose lengths differ.
+/// Throws Error(kInternal) for no tensors, no limits, or lists of different lengths.
 BucketAssignment compute_bucket_assignment_by_size(
     std::span<const BucketTensor> tensors, std::span<const Bytes> limits,
     const std::vector<bool>& expect_sparse_gradient = {},

@@ -11,7 +11,7 @@
 
 namespace gradsync {
 
-/// A full bucket, as a communication hook sees it (torch.distributed.GradBucket).
+/// A full bucket, as seen by a communication hook (torch.distributed.GradBucket).
 class GradBucket {
  public:
   GradBucket(std::int64_t index, bool is_last, Tensor buffer, std::vector<Tensor> gradients,
@@ -22,13 +22,13 @@ class GradBucket {
         gradients_(std::move(gradients)),
         parameters_(std::move(parameters)) {}
 
-  /// In launch order.
+  /// Index in launch order.
   std::int64_t index() const noexcept { return index_; }
-  /// The last bucket of the iteration.
+  /// True for the last bucket of the iteration.
   bool is_last() const noexcept { return is_last_; }
-  /// All gradients of the bucket, one after another, flat. Local and not divided by anything.
+  /// All gradients of the bucket, concatenated and flat. Local values, not yet divided.
   const Tensor& buffer() const noexcept { return buffer_; }
-  /// Views into the buffer, each in its parameter's shape.
+  /// Views into the buffer, each in the shape of its parameter.
   const std::vector<Tensor>& gradients() const noexcept { return gradients_; }
   const std::vector<ParameterPtr>& parameters() const noexcept { return parameters_; }
 
@@ -40,14 +40,14 @@ class GradBucket {
   std::vector<ParameterPtr> parameters_;
 };
 
-/// What a hook communicates with.
+/// What a hook needs to communicate.
 class CommHookContext {
  public:
   CommHookContext(ProcessGroup& group, CollectiveOptions options)
       : group_(&group), options_(std::move(options)) {}
 
   ProcessGroup& group() const noexcept { return *group_; }
-  /// Labels a collective of this bucket with what it moves, e.g. "gradients as float16".
+  /// Labels a collective of this bucket with its content, e.g. "gradients as float16".
   CollectiveOptions options(std::string what) const {
     CollectiveOptions result = options_;
     result.label.what = std::move(what);
@@ -59,15 +59,15 @@ class CommHookContext {
   CollectiveOptions options_;
 };
 
-/// The result of a hook to come: called once, at the end of backward, it waits and returns the
-/// reduced bucket, flat, with the buffer's numel and dtype (the buffer itself, or another tensor).
+/// The future result of a hook. Called once, at the end of backward: waits and returns the reduced
+/// bucket, flat, with the buffer's numel and dtype (the buffer itself or another tensor).
 using BucketFuture = std::function<Tensor()>;
 
-/// Decides what is sent for a bucket. Called once a bucket and iteration, when the bucket is
+/// Replaces the all-reduce of a bucket. Called once per bucket and iteration when the bucket is
 /// launched, in the same order on every rank; issues its collectives without waiting and returns.
-/// DDP divides nothing where a hook is registered: a hook that wants means divides.
+/// DDP does not divide when a hook is registered: a hook that wants the mean must divide.
 ///
-/// A hook belongs to one rank. It must issue the same collectives on all of them.
+/// A hook belongs to one rank and must issue the same collectives on all ranks.
 using CommHook = std::function<BucketFuture(GradBucket& bucket, const CommHookContext& context)>;
 
 }  // namespace gradsync

@@ -8,9 +8,9 @@
 
 namespace gradsync {
 
-/// Small tensors of integers that DDP communicates for itself: counts, shapes, indices. They live
-/// where the parameters live (NCCL moves nothing else), but on the CPU where parameters are meta:
-/// control data has bytes on every backend.
+/// The device of DDP's own small integer tensors (counts, shapes, indices): the parameters' device,
+/// because NCCL moves nothing else, or the CPU if the parameters are meta, because control data
+/// needs real bytes on every backend.
 inline Device& control_device(const Tensor& parameter) {
   return parameter.is_meta() ? cpu_device() : parameter.device();
 }

@@ -9,8 +9,8 @@
 namespace gradsync {
 namespace {
 
-constexpr std::int64_t kFirstIterations = 10;  // each of them is sampled
-constexpr std::int64_t kSampleRate = 100;      // PyTorch's default afterwards
+constexpr std::int64_t kFirstIterations = 10;  // all sampled
+constexpr std::int64_t kSampleRate = 100;      // later sampling interval, PyTorch's default
 
 std::string bucket_sizes(const Reducer& reducer) {
   std::vector<Bytes> sizes;
@@ -22,7 +22,7 @@ std::int64_t nanoseconds(Seconds time) {
   return static_cast<std::int64_t>(std::llround(time.count() * 1e9));
 }
 
-/// PyTorch's names of types.
+/// PyTorch's type names.
 std::string type_name(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
@@ -72,7 +72,7 @@ void DdpLogger::update(const Reducer& reducer) {
   ++samples_;
   data_.ints_map["iteration"] = iteration;
 
-  // The sizes add up over iterations until one has no unused parameter, as in PyTorch.
+  // As in PyTorch, the sizes accumulate over iterations until one has no unused parameter.
   if (reducer.unused_parameters().empty() && find_unused_parameters_) {
     data_.ints_map["unused_parameter_size"] = 0;
   }
@@ -134,7 +134,8 @@ void DdpLogger::update_times(const IterationTimes& t) {
   ints["backward_comm_time_end"] = nanoseconds(t.backward_comm_end);
 }
 
-/// The last length and its running mean. Nothing where the iteration did not get there.
+/// Records the latest duration and its running mean. Does nothing if the iteration did not reach
+/// the interval.
 void DdpLogger::record_interval(const std::string& name, Seconds begin, Seconds end) {
   std::int64_t& last = data_.ints_map[name];
   std::int64_t& mean = data_.ints_map["avg_" + name];

@@ -10,25 +10,25 @@
 
 namespace gradsync {
 
-/// PyTorch's DDPLoggingData: what DDP knows of itself, by PyTorch's names. Times are nanoseconds.
+/// DDP's logging data, with the names of PyTorch's DDPLoggingData. Times are in nanoseconds.
 struct DdpLoggingData {
   std::map<std::string, std::string> strs_map;
   std::map<std::string, std::int64_t> ints_map;
 };
 
-/// Keeps DdpLoggingData as PyTorch's logger does. Fields of the run are taken at the start of a
-/// synchronised forward (iterations 1 to 10, then every 100th), so they speak of the iteration
-/// before; iteration 0 has none.
+/// Maintains DdpLoggingData as PyTorch's logger does. Runtime fields are sampled at the start of a
+/// synchronized forward (iterations 1 to 10, then every 100th), so they describe the previous
+/// iteration; iteration 0 has none.
 class DdpLogger {
  public:
   DdpLogger(const Reducer& reducer, const ProcessGroup& group, const DdpOptions& options);
 
-  /// At the start of a synchronised forward, before the reducer is told of it.
+  /// Call at the start of a synchronized forward, before the reducer's prepare_for_forward.
   void update(const Reducer& reducer);
-  /// After a synchronised forward. With find_unused_parameters the first iteration whose unused
-  /// parameters are not those of the one before is noted: the graph is not static.
+  /// Call after a synchronized forward. With find_unused_parameters, records the first iteration
+  /// whose unused parameters differ from the previous one: the graph is not static.
   void check_static(const Reducer& reducer);
-  /// A misuse, and in which iteration it came.
+  /// Records a misuse and its iteration.
   void set_error(const std::string& text);
   void set_comm_hook(const std::string& name) { data_.strs_map["comm_hook"] = name; }
   void set_join_uneven_inputs() { data_.ints_map["join_uneven_inputs"] = 1; }
@@ -41,10 +41,10 @@ class DdpLogger {
   void record_interval(const std::string& name, Seconds begin, Seconds end);
 
   DdpLoggingData data_;
-  std::int64_t iterations_ = 0;  // synchronised forwards so far
-  std::int64_t samples_ = 0;     // how often `update` took values
+  std::int64_t iterations_ = 0;  // synchronized forwards so far
+  std::int64_t samples_ = 0;     // number of times `update` sampled
   bool find_unused_parameters_;
-  bool graph_is_static_ = true;  // as far as is known
+  bool graph_is_static_ = true;  // as far as known
   std::vector<std::size_t> last_unused_;
 };
 

@@ -11,8 +11,8 @@
 namespace gradsync {
 namespace {
 
-/// An identity on the tape through which every gradient of an output enters the model. It tells the
-/// reducer that a backward pass has begun that will get there.
+/// An identity node through which the gradient of every output enters the model. It tells the
+/// reducer that backward has started.
 class BackwardBegins final : public Node {
  public:
   BackwardBegins(NodePtr output, std::weak_ptr<Reducer> reducer)
@@ -42,13 +42,13 @@ DistributedDataParallel::DistributedDataParallel(std::vector<ParameterPtr> param
 
   reducer_ = std::make_shared<Reducer>(replica_->trainable, group, position_, warnings_, options);
   logger_ = std::make_shared<DdpLogger>(*reducer_, group, options);
-  // The reducer may outlive DDP by a hook that is running, the logger does not.
+  // A running hook may keep the reducer alive longer than DDP, but not the logger.
   reducer_->set_error_observer([logger = std::weak_ptr(logger_)](const std::string& text) {
     if (const auto alive = logger.lock()) alive->set_error(text);
   });
   const auto& reduced = reducer_->parameters();
   for (std::size_t i = 0; i < reduced.size(); ++i) {
-    // Weak: parameters may outlive DDP, and their hooks with them.
+    // Weak: parameters, and their hooks, may outlive DDP.
     reduced[i]->add_gradient_hook(
         [reducer = std::weak_ptr(reducer_), i](Parameter&, BackwardPass& pass) {
           if (const auto alive = reducer.lock()) alive->on_gradient(i, pass);
@@ -122,7 +122,7 @@ std::vector<Tensor> DistributedDataParallel::buffers() const {
 void DistributedDataParallel::broadcast_state(int root, const CollectiveOptions& options) {
   std::vector<Tensor> state;
   for (const ParameterPtr& parameter : replica_->parameters) state.push_back(parameter->data);
-  // Before 2.1 (pytorch/pytorch#100729) broadcast_buffers spoke of the forwards alone.
+  // Before 2.1 (pytorch/pytorch#100729) broadcast_buffers affected forwards only.
   if (options_.broadcast_buffers || options_.pytorch_version < PytorchVersion{2, 1}) {
     for (Tensor& buffer : buffers()) state.push_back(std::move(buffer));
   }

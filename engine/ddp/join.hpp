@@ -9,7 +9,7 @@
 
 namespace gradsync {
 
-/// What throw_on_early_termination throws, on every rank in the same iteration.
+/// Thrown by throw_on_early_termination, on every rank in the same iteration.
 class EarlyTermination : public Error {
  public:
   explicit EarlyTermination(const std::string& message) : Error(ErrorCode::kMisuse, message) {}
@@ -17,26 +17,27 @@ class EarlyTermination : public Error {
 
 /// Lets ranks with uneven numbers of inputs train together: torch.distributed.algorithms.Join.
 ///
-///     Join join(ddp, options);
+/// Join join(ddp, options);
 ///     while (auto batch = loader.next()) { ... ddp.forward ... backward ... step ... }
 ///     join.finish();
 ///
-/// A rank that leaves its loop early takes part in the collectives of the others with zeros until
-/// the last one is done (`finish`), and then takes over the parameters of the last one. Every rank
-/// makes its Join at the same point; inside, each forward begins with a small all-reduce that tells
-/// who is still there.
+/// In `finish`, a rank that ran out of inputs early shadows the collectives of the others with
+/// zeros until the last rank is done, then takes over that rank's parameters. Every rank must
+/// create its Join at the same point. Inside a join, each forward begins with a small all-reduce
+/// that counts the active ranks.
 ///
-/// Labels: within a join collectives count the iterations that all ranks take together (over all
-/// joins of the DDP) in place of the rank's own step, and carry the epoch that was set before it.
+/// Labels: inside a join, collectives are labeled with the number of iterations that all ranks
+/// have taken together (over all joins of this DDP) instead of the rank's own step, and with the
+/// epoch set before the join.
 class Join {
  public:
   explicit Join(DistributedDataParallel& ddp, const JoinOptions& options = {});
-  /// Leaves the join without communication, e.g. when an error goes through.
+  /// Leaves the join without communication, e.g. during stack unwinding.
   ~Join();
   Join(const Join&) = delete;
   Join& operator=(const Join&) = delete;
 
-  /// This rank has no inputs left. Returns when no rank has; to be called once.
+  /// Declares that this rank has no inputs left, and returns when no rank has any. Call it once.
   void finish();
 
  private:

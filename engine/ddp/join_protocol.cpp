@@ -23,7 +23,7 @@ JoinProtocol::Reduction JoinProtocol::sum(double value, const char* what) {
 }
 
 void JoinProtocol::announce_forward() {
-  // Those of the last iteration are long done; waiting reports it if they failed.
+  // The reductions of the last iteration are long complete; waiting reports any failure.
   for (const Reduction& reduction : unread_) reduction.wait();
   unread_.clear();
   active_ = sum(1, "ranks with inputs");

@@ -9,29 +9,29 @@
 
 namespace gradsync {
 
-/// The small all-reduces of one number by which the ranks of a join keep together. They come in a
-/// fixed order: see the traces in tests/data/pytorch/collectives.json.
+/// The scalar all-reduces that keep the ranks of a join in step. Their order is fixed: see the
+/// traces in tests/data/pytorch/collectives.json.
 class JoinProtocol {
  public:
-  /// `position` labels the collectives and must outlive this.
+  /// `position` labels the collectives and must outlive this object.
   JoinProtocol(ProcessGroup& group, const LoopPosition& position, Device& device,
                const JoinOptions& options);
 
-  /// A rank that trains: "I am here". Throws EarlyTermination if another one ran out of inputs and
-  /// throw_on_early_termination is set.
+  /// Active rank: announces its forward. Throws EarlyTermination if another rank ran out of inputs
+  /// and throw_on_early_termination is set.
   void announce_forward();
-  /// A rank that trains: whether it will reduce gradients in this iteration.
+  /// Active rank: announces whether it will reduce gradients in this iteration.
   void announce_backward(bool reduces);
-  /// How many ranks train in this iteration; waits for what announce_forward started.
+  /// The number of active ranks in this iteration; waits for the all-reduce of announce_forward.
   double active_ranks();
 
-  /// A rank without inputs: how many others train. Throws EarlyTermination if there are any and
+  /// Joined rank: the number of active ranks. Throws EarlyTermination if there are any and
   /// throw_on_early_termination is set.
   std::int64_t count_active_ranks();
-  /// A rank without inputs: whether the others reduce gradients in this iteration.
+  /// Joined rank: whether the active ranks reduce gradients in this iteration.
   bool others_reduce();
 
-  /// The highest rank that says `candidate`.
+  /// The highest rank that passes `candidate` = true.
   int highest_rank(bool candidate);
 
   const JoinOptions& options() const noexcept { return options_; }
@@ -49,7 +49,7 @@ class JoinProtocol {
   Device& device_;
   JoinOptions options_;
   Reduction active_;
-  std::vector<Reduction> unread_;  // whose result this rank does not need
+  std::vector<Reduction> unread_;  // reductions whose results this rank does not need
 };
 
 }  // namespace gradsync

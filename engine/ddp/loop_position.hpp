@@ -11,14 +11,14 @@
 
 namespace gradsync {
 
-/// Where the training loop of one rank is, and the labels that follow from it.
+/// The position of one rank in the training loop, and the collective labels derived from it.
 struct LoopPosition {
   std::int64_t epoch = -1;
   std::int64_t step = -1;
   std::int64_t micro_step = 0;
-  CallSite site = CallSite::none();  ///< of the call into DDP that communicates
+  CallSite site = CallSite::none();  ///< of the DDP call that communicates
 
-  /// What to say about a collective that is issued here. `parameters` are the names in the bucket.
+  /// Metadata for a collective issued at this position. `parameters` are the names in the bucket.
   CollectiveOptions options(Phase phase, std::string what, std::int32_t bucket = -1,
                             std::shared_ptr<const std::vector<std::string>> parameters = {}) const {
     CollectiveOptions result;

@@ -1,4 +1,4 @@
-// DistributedDataParallel for a program with an autograd of its own.
+// DistributedDataParallel for programs with their own autograd.
 
 #include <fmt/format.h>
 

@@ -15,16 +15,16 @@
 namespace gradsync {
 namespace {
 
-/// A gradient M[n, m] and its factors: M is about P Q^T. The right one is kept transposed: its r
-/// rows are the columns of PyTorch's Q.
+/// A gradient M[n, m] and its low-rank factors: M is approximately P Q^T. Q is stored transposed:
+/// the r rows of `qt` are the columns of PyTorch's Q.
 struct LowRank {
   Tensor gradient;
   Tensor p;   ///< [n, r]
   Tensor qt;  ///< [r, m]
 };
 
-/// Makes vectors orthonormal (Gram-Schmidt). Vector k has its element i at values[k * step + i *
-/// stride]. One that is zero stays zero, unless `epsilon` is given.
+/// Orthonormalizes vectors (Gram-Schmidt). Element i of vector k is values[k * step + i * stride].
+/// A zero vector stays zero unless `epsilon` is positive.
 void orthogonalize(std::vector<float>& values, std::size_t count, std::size_t length,
                    std::size_t step, std::size_t stride, double epsilon) {
   const auto at = [&](std::size_t vector, std::size_t i) -> float& {
@@ -67,7 +67,7 @@ class PowerSgd {
     Tensor p_memory;
     Tensor q_memory;
   };
-  struct Reduction;  // of one bucket in one iteration
+  struct Reduction;  // one bucket in one iteration
 
   static BucketFuture reduce_in_full(Tensor buffer, const CommHookContext& context);
   std::vector<Tensor> split(const GradBucket& bucket, Reduction& reduction) const;
@@ -87,12 +87,12 @@ struct PowerSgd::Reduction {
   std::int64_t index;
   bool is_last;
   CommHookContext context;
-  Tensor buffer;  ///< the bucket's, where the result goes
-  Tensor input;   ///< with error feedback: what was to be sent
+  Tensor buffer;  ///< the bucket's buffer, which receives the result
+  Tensor input;   ///< with error feedback: the gradient before compression
   std::vector<Tensor> uncompressed;
-  Tensor uncompressed_memory;  ///< undefined where the whole bucket is one matrix
+  Tensor uncompressed_memory;  ///< undefined if the whole bucket is one matrix
   std::vector<LowRank> factors;
-  Tensor square;  ///< the padded bucket, where it is one matrix
+  Tensor square;  ///< the padded bucket, if it is one matrix
   WorkPtr uncompressed_work;
   WorkPtr p_work;
 };
@@ -150,8 +150,8 @@ BucketFuture PowerSgd::reduce(GradBucket& bucket, const CommHookContext& context
   };
 }
 
-/// Matrices worth compressing, those of one shape together, in the order of their shapes' first
-/// appearance (PyTorch's, on which its random start depends). The rest goes to `uncompressed`.
+/// Returns the matrices worth compressing, grouped by shape in order of first appearance (PyTorch's
+/// order, on which its random start depends). The other tensors go to `uncompressed`.
 std::vector<Tensor> PowerSgd::split(const GradBucket& bucket, Reduction& reduction) const {
   std::vector<std::vector<Tensor>> by_shape;
   for (const Tensor& gradient : bucket.gradients()) {
@@ -190,8 +190,8 @@ Tensor PowerSgd::pack_uncompressed(const std::vector<Tensor>& tensors, const Ten
   return memory;
 }
 
-/// Allocates the factors of a bucket, or takes those of the last iteration; makes the right ones
-/// orthonormal and computes the left ones, P = M Q.
+/// Allocates the factors of a bucket or reuses those of the last iteration, orthonormalizes the
+/// right ones, and computes the left ones: P = M Q.
 void PowerSgd::make_factors(std::vector<Tensor> matrices, Reduction& reduction) {
   BucketState& state = states_[reduction.index];
   const bool fresh = !options_.warm_start || !state.p_memory.defined();
@@ -209,8 +209,8 @@ void PowerSgd::make_factors(std::vector<Tensor> matrices, Reduction& reduction) 
     state.p_memory = Tensor::empty({p_elements}, DType::kFloat32, device);
     state.q_memory = Tensor::empty({q_elements}, DType::kFloat32, device);
   }
-  // The seed differs in every iteration and is the same on every rank: numpy's
-  // RandomState.randint(10^9), which draws 30 bits until they are below.
+  // The seed differs in every iteration and is equal on all ranks. It follows numpy's
+  // RandomState.randint(10^9), which draws 30 bits until the value is below the bound.
   std::uint32_t seed = 0;
   if (fresh) {
     do {
@@ -276,7 +276,7 @@ void PowerSgd::finish(Reduction& reduction) {
     }
   }
 
-  // P is the sum over all ranks; made orthonormal, the sum is as good as the mean.
+  // P is the sum over all ranks; once orthonormalized, the sum equals the mean.
   reduction.p_work->wait();
   Tensor none;
   for (LowRank& low : reduction.factors) {
@@ -306,7 +306,8 @@ void PowerSgd::finish(Reduction& reduction) {
 }
 
 CommHook make_hook(const PowerSgdOptions& options, bool whole_bucket) {
-  // Copies of a hook share its state; it lives as long as any of them or a reduction under way.
+  // Copies of a hook share this state; it lives until the last copy and the last pending reduction
+  // are gone.
   auto state = std::make_shared<PowerSgd>(options);
   return [state, whole_bucket](GradBucket& bucket, const CommHookContext& context) -> BucketFuture {
     return [state, future = state->reduce(bucket, context, whole_bucket)] { return future(); };

@@ -5,16 +5,17 @@
 
 namespace gradsync {
 
-/// PowerSGD (Vogels et al. 2019): gradients travel as products of two thin matrices, found by one
-/// step of a power iteration. Three all-reduces a bucket: what is not compressed (vectors, small
-/// matrices), the left factors, the right factors. torch's powerSGD_hook; results agree with it to
-/// rounding. The second and third all-reduce are issued when the bucket is waited for, in the
-/// buckets' order.
+/// PowerSGD (Vogels et al. 2019), torch's powerSGD_hook: reduces each gradient as the product of
+/// two low-rank matrices, computed by one step of power iteration. Three all-reduces per bucket:
+/// uncompressed tensors (vectors, small matrices), left factors, right factors. The second and
+/// third all-reduce are issued when the bucket is waited for, in bucket order. Results agree with
+/// PyTorch's up to rounding.
 ///
-/// Throws Error(kMisuse) for options that PyTorch refuses. float32 buckets only.
+/// Throws Error(kMisuse) for options that PyTorch rejects. float32 buckets only.
 CommHook power_sgd_hook(const PowerSgdOptions& options = {});
 
-/// The whole bucket as one square matrix: torch's batched_powerSGD_hook. Cheaper and less exact.
+/// Treats the whole bucket as one square matrix: torch's batched_powerSGD_hook. Cheaper and less
+/// accurate.
 CommHook batched_power_sgd_hook(const PowerSgdOptions& options = {});
 
 }  // namespace gradsync

@@ -87,8 +87,8 @@ void Reducer::prepare_for_backward(std::vector<std::size_t> unused) {
 }
 
 void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
-  // Since 2.4 (pytorch/pytorch#124193) use counts in iterations that are not synchronised, too:
-  // what they accumulated is reduced by the next one that is.
+  // Since 2.4 (pytorch/pytorch#124193), uses in unsynchronized iterations count too: the next
+  // synchronized iteration reduces the gradients they accumulated.
   if (dynamic_find_unused() && parameters_[index]->grad.defined() &&
       (expects_hooks_ || options_.pytorch_version >= PytorchVersion{2, 4})) {
     used_->mark(index);
@@ -115,7 +115,7 @@ void Reducer::on_gradient(std::size_t index, BackwardPass& pass) {
   mark_ready(index, pass);
 }
 
-/// Before the first gradient of a backward, as PyTorch does it.
+/// Runs before the first gradient of a backward, as in PyTorch.
 void Reducer::mark_unused_ready(BackwardPass& pass) {
   if (unused_marked_) return;
   unused_marked_ = true;
@@ -151,8 +151,9 @@ void Reducer::mark_ready(std::size_t index, BackwardPass& pass) {
   if (next_bucket_ == buckets_.size()) queue_finalisation(pass);
 }
 
-/// Puts the gradient into its bucket: as it is for a communication hook, else scaled. The two ways
-/// of scaling differ in the last bit where the divisor is no power of two; each is PyTorch's.
+/// Copies the gradient into its bucket: unscaled for a communication hook, otherwise scaled.
+/// Multiplication and division differ in the last bit if the divisor is not a power of two; each
+/// follows PyTorch.
 void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
   if (divisor_ == 0) divisor_ = divisor_source_ ? divisor_source_() : group_->size();
   const BucketLocation location = locations_[index];
@@ -184,8 +185,9 @@ void Reducer::fill_slot(Parameter& parameter, std::size_t index) {
   if (options_.gradient_as_bucket_view) parameter.grad = view;
 }
 
-/// All gradients of a bucket at once, where a copy costs a launch. Nobody has touched them since
-/// their hooks ran: they belong to the reducer until backward has ended.
+/// Copies all gradients of a bucket at once, for devices where each copy costs a launch. The
+/// gradients have not changed since their hooks ran: the reducer owns them until the end of
+/// backward.
 void Reducer::fill_bucket(Bucket& bucket) {
   copies_.clear();
   for (const BucketSlot& slot : bucket.slots) {
@@ -209,8 +211,8 @@ bool Reducer::predivides() const noexcept {
   return !comm_hook_ && options_.gradient_mean == GradientMean::kPredivide;
 }
 
-/// 1/divisor as PyTorch multiplies by it. Before 2.0 a factor was rounded to the gradient's own
-/// type, since then to float32 where that is a 16-bit type.
+/// The factor 1/divisor as PyTorch applies it. Before 2.0 it was rounded to the gradient's own
+/// type; since then, to float32 for the 16-bit types.
 double Reducer::scale_factor(DType dtype) const {
   const double factor = 1.0 / divisor_;
   if (options_.pytorch_version < PytorchVersion{2, 0}) {
@@ -265,8 +267,8 @@ CollectiveOptions Reducer::backward_options(std::string what) const {
 }
 
 void Reducer::queue_finalisation(BackwardPass& pass) {
-  // The map travels behind the last bucket, while gradients that nobody waits for are still
-  // computed.
+  // Reduce the map after the last bucket, while backward still computes gradients that are not
+  // reduced.
   if (dynamic_find_unused()) {
     used_->launch(*group_, backward_options("used parameters"));
   }
@@ -290,7 +292,7 @@ void Reducer::reduce_after_backward(BackwardPass& pass) {
   pass.queue_callback([this] { reduce_recorded_graph(); });
 }
 
-/// static_graph: the first backward has only counted hooks. What it did not reach is unused for
+/// static_graph: the first backward only counted hooks. Parameters it did not reach stay unused for
 /// good.
 void Reducer::reduce_recorded_graph() {
   group_->clock().stamp(times_.backward_compute_end);
@@ -323,7 +325,7 @@ void Reducer::shadow_backward() {
   if (dynamic_find_unused()) {
     used_->shadow(*group_, position_->options(Phase::kJoin, "used parameters"));
   }
-  // Should this rank be rank 0, its order decides the others' buckets: that of registration.
+  // If this rank is rank 0, its ready order determines everybody's buckets; use registration order.
   if (should_rebuild() && arrival_.empty()) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) arrival_.push_back(i);
   }

@@ -20,78 +20,79 @@ namespace gradsync {
 
 /// Averages gradients over all ranks while backward is still running.
 ///
-/// The parameters lie in buckets. When a gradient is accumulated its hook calls `on_gradient`,
-/// which copies it, scaled by 1/world (see GradientMean), into its bucket. A bucket is launched
-/// (one asynchronous all-reduce) once all its gradients are there and every bucket before it has
-/// been launched: the order of the collectives is then the same on all ranks, whatever the order of
-/// the gradients. At the end of backward the reducer waits for all buckets and copies the means
-/// back.
+/// Every parameter belongs to a bucket. When a gradient has been accumulated, its hook calls
+/// `on_gradient`, which copies it into its bucket, scaled by 1/world (see GradientMean). A bucket
+/// is launched (one asynchronous all-reduce) once all its gradients are ready and every earlier
+/// bucket has been launched; this keeps the order of collectives equal on all ranks, whatever the
+/// order of the gradients. At the end of backward the reducer waits for all buckets and copies the
+/// means back.
 ///
 /// An iteration calls, in this order: prepare_for_forward, rebuild_buckets, (the model's forward),
-/// prepare_for_backward, and from backward on_gradient for each parameter. The rules, down to the
+/// prepare_for_backward, and from backward on_gradient for each parameter. The rules, including the
 /// number and order of collectives, are those of PyTorch's reducer.
 ///
 /// Belongs to one rank; not thread-safe.
 class Reducer {
  public:
-  /// `position` labels the collectives; it, `group` and `warnings` must outlive the reducer.
+  /// `position` labels the collectives; `position`, `group` and `warnings` must outlive the
+  /// reducer.
   Reducer(std::vector<ParameterPtr> parameters, ProcessGroup& group, const LoopPosition& position,
           Warnings& warnings, const DdpOptions& options);
 
   const std::vector<ParameterPtr>& parameters() const noexcept { return parameters_; }
 
-  /// A forward starts whose backward will be synchronised.
+  /// Starts a forward whose backward will be synchronized.
   void prepare_for_forward();
-  /// To be called in every forward with gradients on. Lays the buckets out anew in the order in
-  /// which gradients arrived on rank 0, once, and then returns true. Throws Error(kMisuse) if the
+  /// Call in every forward with gradients enabled. Rebuilds the buckets once, in the order in which
+  /// gradients became ready on rank 0; returns true when it did. Throws Error(kMisuse) if the
   /// reduction of the last backward is unfinished.
   bool rebuild_buckets();
-  /// A forward has ended whose backward will be synchronised. What that will not reach is found on
-  /// the graph, or given by who has none; only find_unused_parameters takes notice of it.
+  /// Ends a forward whose backward will be synchronized. The unused parameters are searched on the
+  /// graph, or passed by callers without a graph; only find_unused_parameters uses them.
   void prepare_for_backward(const Graph& graph, const std::vector<Variable>& outputs);
   void prepare_for_backward(std::vector<std::size_t> unused);
-  /// A forward has ended whose backward leaves gradients local, as wanted (no_sync).
+  /// Ends a forward whose backward intentionally leaves gradients local (no_sync).
   void prepare_for_local_backward() noexcept { local_is_intended_ = true; }
 
-  /// The hook of parameter `index`: its gradient has been accumulated.
+  /// Gradient hook of parameter `index`: its gradient has been accumulated.
   void on_gradient(std::size_t index, BackwardPass& pass);
-  /// Backward ends. Its callbacks reduce what is left: all of a backward that reached nothing but
-  /// has unused parameters, and the recorded graph of static_graph's first iteration. For who calls
-  /// `on_gradient` without a graph; needs a prepared backward.
+  /// Ends a backward that was prepared, for callers that call `on_gradient` without a graph. Queues
+  /// the callbacks that reduce the rest: everything, if backward reached no parameter but there are
+  /// unused ones, and the recorded graph of static_graph's first iteration.
   void on_last_gradient(BackwardPass& pass);
-  /// After the callbacks: throws Error(kMisuse) if gradients are missing.
+  /// Call after the callbacks: throws Error(kMisuse) if gradients are missing.
   void check_finished() const;
 
-  /// static_graph, first iteration: gradients are reduced together when backward ends. True until
-  /// that is arranged for; the outputs of forward must then lead to `reduce_after_backward`.
+  /// static_graph, first iteration: gradients are reduced together at the end of backward. Returns
+  /// true until that is arranged; the outputs of forward must then lead to `reduce_after_backward`.
   bool needs_delayed_reduction() const noexcept;
   void reduce_after_backward(BackwardPass& pass);
 
-  /// Decides from now on what is sent for a bucket; DDP divides nothing then. Throws Error(kMisuse)
-  /// if there is a hook already or a backward has been prepared.
+  /// Replaces the all-reduce of the buckets; DDP no longer divides. Throws Error(kMisuse) if a hook
+  /// is already registered or a backward has been prepared.
   void set_comm_hook(CommHook hook);
-  /// What gradients are divided by, asked once an iteration when its first gradient is there.
-  /// Without one (an empty function) it is the number of ranks.
+  /// Sets the source of the gradient divisor, called once per iteration at its first gradient. With
+  /// an empty function the divisor is the number of ranks.
   void set_divisor(std::function<double()> divisor) { divisor_source_ = std::move(divisor); }
 
-  /// Is told the text of every misuse before it is thrown.
+  /// Passes the text of every misuse to `observer` before it is thrown.
   void set_error_observer(std::function<void(const std::string&)> observer) {
     error_observer_ = std::move(observer);
   }
 
-  /// What a rank that has no inputs left does while others run backward: takes part in their
-  /// collectives with zeros, and keeps its own order of arrival complete. Returns when they are
-  /// done.
+  /// Shadows the backward of the other ranks on a rank without inputs: takes part in their
+  /// collectives with zeros, and completes its own ready order. Returns when they are done.
   void shadow_backward();
 
-  /// A forward whose backward will be reduced has ended, and that backward has not.
+  /// True between the end of a forward whose backward will be reduced and the end of that backward.
   bool awaits_backward() const noexcept { return expects_hooks_; }
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
   bool has_rebuilt_buckets() const noexcept { return rebuilt_; }
   const IterationTimes& times() const noexcept { return times_; }
-  /// Parameters in the order of their gradients in the last synchronised backward.
+  /// Parameters in the order in which their gradients became ready in the last synchronized
+  /// backward.
   const std::vector<std::size_t>& ready_order() const noexcept { return ready_order_; }
-  /// Parameters that the last synchronised backward did not reach, where that is found out.
+  /// Parameters that the last synchronized backward did not reach, if they are tracked.
   const std::vector<std::size_t>& unused_parameters() const noexcept { return unused_; }
 
  private:
@@ -117,7 +118,7 @@ class Reducer {
   void mark_ready(std::size_t index, BackwardPass& pass);
   void fill_slot(Parameter& parameter, std::size_t index);
   void fill_bucket(Bucket& bucket);
-  /// Whether gradients become shares of the mean on their way into the bucket.
+  /// Whether gradients are divided when they are copied into the bucket.
   bool predivides() const noexcept;
   double scale_factor(DType dtype) const;
   void launch_ready_buckets();
@@ -125,7 +126,7 @@ class Reducer {
   BucketFuture start_reduction(const Bucket& bucket, std::size_t index, const Tensor& gradients,
                                Phase phase);
   void queue_finalisation(BackwardPass& pass);
-  /// Of a collective that `backward_site_` led to.
+  /// Options of a collective caused by the call at `backward_site_`.
   CollectiveOptions backward_options(std::string what) const;
   void reduce_recorded_graph();
 
@@ -141,21 +142,21 @@ class Reducer {
 
   std::vector<Bucket> buckets_;
   std::vector<BucketLocation> locations_;  // by parameter
-  bool fills_at_launch_;                   // a bucket's gradients are copied in together
-  std::vector<TensorPair> copies_;         // of the bucket at hand
+  bool fills_at_launch_;                   // copy all gradients of a bucket together at launch
+  std::vector<TensorPair> copies_;         // pending copies of the current bucket
   bool rebuilt_ = false;
-  std::vector<std::size_t> arrival_;  // parameters in the order of their gradients, for the rebuild
+  std::vector<std::size_t> arrival_;  // ready order of the parameters, for the rebuild
 
-  CallSite backward_site_ = CallSite::none();  // of the backward pass that reduces
-  bool local_is_intended_ = false;             // gradients that come while none are expected
+  CallSite backward_site_ = CallSite::none();  // call site of the backward pass to be reduced
+  bool local_is_intended_ = false;             // unexpected gradients are intended (no_sync)
   bool expects_hooks_ = false;       // between prepare_for_backward and the end of its backward
-  bool needs_finalise_ = false;      // a gradient is in a bucket that is not finalised
+  bool needs_finalise_ = false;      // a bucket holds gradients that are not finalized yet
   bool unused_marked_ = false;       // the unused parameters of this backward are marked ready
-  std::size_t next_bucket_ = 0;      // to be launched
+  std::size_t next_bucket_ = 0;      // next bucket to launch
   std::vector<std::uint8_t> ready_;  // by parameter, in this iteration
   std::vector<std::size_t> ready_order_;
   std::function<double()> divisor_source_;
-  double divisor_ = 0;  // of this iteration; 0 until it is known
+  double divisor_ = 0;  // of this iteration; 0 until known
   std::function<void(const std::string&)> error_observer_;
 
   CommHook comm_hook_;
@@ -165,9 +166,9 @@ class Reducer {
   std::optional<UsedParameters> used_;
 
   bool graph_recorded_ = false;      // static_graph: the first iteration is over
-  bool delay_queued_ = false;        // static_graph: the first iteration's reduction is arranged
-  std::vector<int> hooks_expected_;  // static_graph: how often the first iteration reached each
-  std::vector<int> hooks_left_;      // static_graph: in this iteration
+  bool delay_queued_ = false;        // static_graph: the reduction of the first iteration is queued
+  std::vector<int> hooks_expected_;  // static_graph: calls in the first iteration
+  std::vector<int> hooks_left_;      // static_graph: hook calls left in this iteration
 
   IterationTimes times_;
 };

@@ -10,40 +10,40 @@
 
 namespace gradsync {
 
-/// Who met the error, and where.
+/// The rank and position of an error.
 struct ErrorPlace {
   int rank;
   const LoopPosition& position;
 };
 
-/// The misuses that PyTorch's reducer refuses, as Error(kMisuse). Each text starts with the rank
-/// and the step, keeps the words by which PyTorch's users know the error, and names the parameters.
+/// The misuses rejected by PyTorch's reducer, as Error(kMisuse). Each text starts with the rank and
+/// the step, keeps PyTorch's well-known wording, and names the parameters.
 
-/// A new forward although some gradients of the last backward never came.
+/// A new forward while gradients of the last backward are still missing.
 Error unfinished_reduction(const ErrorPlace& place, const DdpOptions& options,
                            const std::vector<std::string>& missing);
 
-/// A backward of a program's own autograd that ended without some gradients.
+/// A backward of the program's own autograd ended with gradients missing.
 Error gradients_not_marked(const ErrorPlace& place, const std::vector<std::string>& missing);
 
-/// A second gradient of one parameter within one synchronised backward.
+/// A second gradient of one parameter within one synchronized backward.
 Error marked_ready_twice(const ErrorPlace& place, const DdpOptions& options,
                          const std::string& parameter);
 
-/// static_graph: a gradient that the first iteration did not have.
+/// static_graph: a gradient that did not exist in the first iteration.
 Error graph_changed(const ErrorPlace& place, const std::string& parameter);
 
-/// A gradient whose dtype is not that of its bucket.
+/// A gradient whose dtype differs from that of its bucket.
 Error dtype_changed(const ErrorPlace& place, const std::string& parameter, DType gradient,
                     DType bucket);
 
 /// gradient_as_bucket_view: `grad` was replaced between its hook and the end of backward.
 Error not_a_bucket_view(const ErrorPlace& place, const std::string& parameter);
 
-/// A parameter that was used (in an iteration without synchronisation) but has no gradient.
+/// A parameter that was used in an iteration without synchronization but has no gradient.
 Error used_without_gradient(const ErrorPlace& place, const std::string& parameter);
 
-/// A communication hook that returned something else than a reduced bucket.
+/// A communication hook returned something other than a reduced bucket.
 Error wrong_hook_result(const ErrorPlace& place, std::size_t bucket, const Tensor& expected,
                         const Tensor& result);
 

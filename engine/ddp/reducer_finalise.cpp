@@ -2,8 +2,8 @@
 
 namespace gradsync {
 
-/// Backward has ended on this rank and all buckets are launched. Waits for them in order and puts
-/// the means into the gradients.
+/// Runs when backward has ended on this rank and all buckets are launched. Waits for the buckets in
+/// order and copies the means into the gradients.
 void Reducer::finalise() {
   expects_hooks_ = false;
   needs_finalise_ = false;
@@ -11,7 +11,7 @@ void Reducer::finalise() {
   group_->clock().stamp(times_.backward_comm_end);
   if (tracks_use()) {
     used_->finish();
-    // With static_graph the marks of the first iteration stay.
+    // With static_graph, the marks of the first iteration are kept.
     if (dynamic_find_unused()) used_->clear();
   }
 }
@@ -27,12 +27,12 @@ void Reducer::take_result(Bucket& bucket, std::size_t index) {
     bucket.gradients.device().copy(bucket.gradients, result);
   }
   const bool in_place = result.aliases(bucket.gradients);
-  std::vector<Tensor> parts;  // of another result than the bucket itself
+  std::vector<Tensor> parts;  // parts of a result that is not the bucket itself
   parts.reserve(bucket.slots.size());
   copies_.clear();
   for (const BucketSlot& slot : bucket.slots) {
     Parameter& parameter = *parameters_[slot.parameter];
-    // Nobody used it: its gradient, if it has one, is that of an earlier iteration and stays.
+    // Unused on all ranks: keep the gradient, which is from an earlier iteration if it is defined.
     if (tracks_use() && !used_->is_used_anywhere(slot.parameter)) continue;
 
     if (options_.gradient_as_bucket_view) {

@@ -23,9 +23,9 @@ bool Reducer::should_rebuild() const noexcept {
   return (options_.static_graph || !options_.find_unused_parameters) && !rebuilt_;
 }
 
-/// Before anything is known of the order: with find_unused_parameters by the usual limits, else all
-/// in one bucket (for each dtype), so that no bucket is launched before the end of the first
-/// backward. The buckets are in reverse, the order in which gradients are to be expected.
+/// The layout before the ready order is known. With find_unused_parameters, buckets have the usual
+/// limits; otherwise there is one bucket per dtype, so that none is launched before the end of the
+/// first backward. Buckets are in reverse registration order, the expected ready order.
 Assignment Reducer::initial_assignment() const {
   std::vector<BucketTensor> tensors;
   for (const ParameterPtr& parameter : parameters_) tensors.push_back(describe(*parameter));
@@ -52,9 +52,9 @@ Assignment Reducer::arrival_assignment() const {
       .buckets;
 }
 
-/// Gradients may have arrived in another order here than on rank 0; its layout holds for all. Two
-/// broadcasts, as in PyTorch: all indices followed by the number of buckets, then the buckets'
-/// sizes.
+/// Gradients may become ready in a different order here than on rank 0; all ranks use rank 0's
+/// layout. Two broadcasts, as in PyTorch: all indices followed by the number of buckets, then the
+/// bucket sizes.
 Assignment Reducer::assignment_of_rank0(const Assignment& mine) {
   Device& device = control_device(parameters_.front()->data);
   const auto broadcast = [&](const std::vector<std::int32_t>& values, const char* what) {
@@ -96,11 +96,11 @@ bool Reducer::rebuild_buckets() {
 }
 
 void Reducer::set_layout(const Assignment& assignment) {
-  buckets_.clear();  // first: two layouts at a time would take twice the memory
+  buckets_.clear();  // free first: two layouts at once would double the memory
   buckets_ = make_buckets(parameters_, assignment);
   locations_ = locate_parameters(buckets_, parameters_.size());
   if (!options_.gradient_as_bucket_view) return;
-  // Gradients that exist move into their new buckets.
+  // Move existing gradients into their new buckets.
   for (Bucket& bucket : buckets_) {
     for (BucketSlot& slot : bucket.slots) {
       Tensor& grad = parameters_[slot.parameter]->grad;

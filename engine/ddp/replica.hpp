@@ -10,22 +10,22 @@
 
 namespace gradsync {
 
-/// The part of a rank's parameters and buffers that DDP looks after: everything but what it was
-/// told to ignore, in the given order.
+/// The parameters and buffers of a rank that DDP manages: all except the ignored ones, in the given
+/// order.
 struct Replica {
   std::vector<ParameterPtr> trainable;
-  std::vector<ParameterPtr> parameters;  ///< also those that are not trained
+  std::vector<ParameterPtr> parameters;  ///< including those that are not trained
   std::vector<BufferPtr> buffers;
-  /// By position among the parameters that were given: the position in `trainable`, unset for one
-  /// that is not trained or ignored.
+  /// For each parameter passed to the constructor, its index in `trainable`; unset if it is ignored
+  /// or not trained.
   std::vector<std::optional<std::size_t>> trainable_index;
 
-  /// Throws Error(kMisuse) if nothing is trained, or for a name to ignore that nothing has.
+  /// Throws Error(kMisuse) if no parameter is trained, or if an ignored name does not exist.
   Replica(const std::vector<ParameterPtr>& parameters, const std::vector<BufferPtr>& buffers,
           const DdpOptions& options, int rank);
 };
 
-/// Everything on which ranks must agree for their collectives to meet, one line a thing.
+/// Everything that must be equal on all ranks for their collectives to match, one line per item.
 std::vector<std::string> describe_replica(const Replica& replica, const DdpOptions& options);
 
 }  // namespace gradsync

@@ -14,9 +14,9 @@
 namespace gradsync {
 namespace {
 
-constexpr std::size_t kLineBytes = 512;  // of the line that is sent around; longer ones are cut
+constexpr std::size_t kLineBytes = 512;  // size of an exchanged line; longer lines are cut
 
-/// The collectives of the check, each waited for at once.
+/// The collectives of the check; each one is waited for at once.
 class Exchange {
  public:
   Exchange(ProcessGroup& group, Device& device, const LoopPosition& position)
@@ -55,7 +55,7 @@ class Exchange {
 
 std::int64_t fingerprint(std::size_t count, const std::string& text) {
   const std::uint64_t hash =
-      XXH3_64bits(text.data(), text.size()) >> 33;  // 31 bits: stays positive
+      XXH3_64bits(text.data(), text.size()) >> 33;  // 31 bits, so that it stays positive
   return static_cast<std::int64_t>((hash << 32) | (count & 0xffffffffu));
 }
 
@@ -69,7 +69,8 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-/// All ranks know that some rank differs. Finds the first one, and the first line in which it does.
+/// All ranks know that some rank differs. Finds the first such rank and the first line that
+/// differs.
 [[noreturn]] void report_difference(Exchange& exchange, const std::vector<std::string>& mine,
                                     const std::string& text) {
   const auto size =
@@ -106,7 +107,7 @@ std::vector<std::string> split_lines(const std::string& text) {
                   exchange.rank(), root, *culprit, line_of(rank0), root, theirs));
 }
 
-/// PyTorch's second step: rank 0's sizes and strides, compared with one's own.
+/// PyTorch's second step: compares rank 0's sizes and strides with this rank's.
 void compare_shapes(Exchange& exchange, const std::vector<ParameterPtr>& parameters) {
   std::vector<std::int64_t> mine;
   for (const ParameterPtr& parameter : parameters) {

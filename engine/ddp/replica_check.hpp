@@ -9,17 +9,18 @@
 
 namespace gradsync {
 
-/// Checks that all ranks train the same model: throws Error(kDesync) on every rank, naming the
-/// first thing that differs, what it is on rank 0 and on the first rank where it is something else.
+/// Checks that all ranks train the same model. Throws Error(kDesync) on every rank, naming the
+/// first difference, its value on rank 0, and its value on the first rank that disagrees.
 ///
-/// `description` says of a rank all that must be equal, one line a thing: each parameter with dtype
-/// and shape, each buffer, each option on which the sequence of collectives depends.
+/// `description` lists everything that must be equal on all ranks, one line per item: each
+/// parameter with dtype and shape, each buffer, each option that affects the sequence of
+/// collectives.
 ///
-/// Collectives where all is well are PyTorch's, so traces compare: an allgather of one int64 and a
-/// broadcast of the parameters' sizes and strides. PyTorch gathers the number of parameters; here
-/// the same 64 bits carry a hash of the description as well, so that every rank, also rank 0,
-/// learns of any difference before it goes on. Only then do further collectives find out what
-/// differs.
+/// If all ranks agree, the collectives are PyTorch's, so that traces are comparable: an allgather
+/// of one int64 and a broadcast of the parameters' sizes and strides. PyTorch gathers the number of
+/// parameters; here the same 64 bits also carry a hash of the description, so that every rank,
+/// including rank 0, learns of any difference before it continues. Further collectives, to find the
+/// difference, run only if the ranks disagree.
 void check_replicas(ProcessGroup& group, const std::vector<ParameterPtr>& parameters,
                     const std::vector<std::string>& description, const LoopPosition& position);
 

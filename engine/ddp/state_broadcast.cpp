@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kBroadcastsUnderWay = 2;
 
-/// One broadcast: the packed tensors while they travel.
+/// One broadcast in flight, with its packed tensors.
 struct Package {
   std::vector<Tensor> tensors;
-  std::vector<Tensor> places;  // of each in `flat`
+  std::vector<Tensor> places;  // views of `flat`, one per tensor
   Tensor flat;
   WorkPtr work;
 

@@ -6,7 +6,7 @@
 
 namespace gradsync {
 
-/// Things that a user of DDP should know and that stop nothing. Each is said once.
+/// Non-fatal problems that a user of DDP should know. Each is reported once.
 class Warnings {
  public:
   void once(const std::string& text) {

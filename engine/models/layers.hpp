@@ -9,12 +9,11 @@
 
 namespace gradsync {
 
-/// Building blocks of models, named, initialized and registered as in torch.nn: `name` is the
-/// prefix of their parameters ("layers.0.attn"), which are entered in the factory in PyTorch's
-/// order.
+/// Building blocks of models, named, initialized and registered as in torch.nn. `name` is the
+/// prefix of the parameter names ("layers.0.attn"); parameters are registered with the factory in
+/// PyTorch's order.
 
-/// torch.nn.Linear: weight[out, in] and, unless it is switched off, bias[out], both uniform in
-/// +-1/sqrt(in).
+/// torch.nn.Linear: weight[out, in] and, unless disabled, bias[out], both uniform in +-1/sqrt(in).
 class Linear {
  public:
   Linear(ParameterFactory& factory, const std::string& name, std::int64_t in, std::int64_t out,
@@ -58,8 +57,9 @@ class BatchNorm1d {
   BufferPtr running_mean_, running_var_, num_batches_tracked_;
 };
 
-/// torch.nn.MultiheadAttention (batch_first, no mask, no dropout) of a sequence over itself:
-/// in_proj_weight[3 width, width] Xavier-uniform, out_proj.weight as of a Linear, biases 0.
+/// torch.nn.MultiheadAttention (batch_first, no mask, no dropout) as self-attention:
+/// in_proj_weight[3 width, width] Xavier-uniform, out_proj.weight initialized like a Linear, biases
+/// 0.
 class MultiHeadAttention {
  public:
   MultiHeadAttention(ParameterFactory& factory, const std::string& name, std::int64_t width,

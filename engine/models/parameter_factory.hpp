@@ -9,10 +9,10 @@
 
 namespace gradsync {
 
-/// Makes the parameters and buffers of a model in registration order and draws initial values.
-/// Parameter k reads stream k of the seed, so its values depend on nothing but the seed, k and its
-/// shape (rounded once to `dtype`), and are the same on every machine and device. On the meta
-/// device nothing is drawn.
+/// Creates the parameters and buffers of a model in registration order and draws their initial
+/// values. Parameter k reads stream k of the seed, so its values depend only on the seed, k and its
+/// shape (rounded once to `dtype`), and are the same on every machine and device. Draws nothing on
+/// the meta device.
 class ParameterFactory {
  public:
   ParameterFactory(std::uint64_t seed, Device& device, DType dtype = DType::kFloat32)
@@ -24,7 +24,7 @@ class ParameterFactory {
   /// Normal with mean 0 and variance 1.
   ParameterPtr normal(std::string name, Shape shape);
 
-  /// State that is not trained: of the parameters' dtype, or of another.
+  /// Untrained state, with the parameters' dtype or an explicit one.
   BufferPtr buffer(std::string name, Shape shape, double value);
   BufferPtr buffer(std::string name, Shape shape, double value, DType dtype);
 

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A value of the profile together with where it stands, for errors.
+/// A value of the profile with its location, for errors.
 class Field {
  public:
   Field(const Json& value, const std::string& file, std::string pointer)
@@ -35,7 +35,7 @@ class Field {
                        .hint = std::move(hint)});
   }
 
-  /// Checks that this is an object with these keys and no others; `optional` may be missing.
+  /// Checks that this is an object with exactly these keys; the `optional` ones may be missing.
   void require_keys(std::initializer_list<std::string_view> required,
                     std::initializer_list<std::string_view> optional = {}) const {
     if (!value_.is_object()) fail("an object");

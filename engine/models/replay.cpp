@@ -8,14 +8,14 @@
 namespace gradsync {
 namespace {
 
-/// What a whole gradient has in common: elements differ by a cheap mix of this and their position.
+/// A hash per gradient; the elements mix it with their position.
 std::uint32_t gradient_key(int rank, std::int64_t step, std::size_t parameter) {
   const CounterRandom random(splitmix64(static_cast<std::uint64_t>(step)),
                              static_cast<std::uint64_t>(rank));
   return static_cast<std::uint32_t>(random.bits(parameter) >> 32);
 }
 
-/// A float32 tensor with value(i) at position i, converted to `dtype`.
+/// A tensor of `dtype` with value(i), computed in float32, at position i.
 template <typename Value>
 Tensor make_tensor(const Shape& shape, DType dtype, Device& device, Value value) {
   if (device.type() == DeviceType::kMeta) return Tensor::empty(shape, dtype, device);
@@ -31,13 +31,14 @@ Tensor make_tensor(const Shape& shape, DType dtype, Device& device, Value value)
   return tensor;
 }
 
-/// One gradient of the replayed backward pass. The nodes form a chain from the loss to the gradient
-/// that is ready last, so that each advances the clock by what has passed since the one before it.
+/// One gradient of the replayed backward pass. The nodes form a chain from the loss to the last
+/// gradient, and each advances the clock by the time since the previous gradient.
 class ReplayNode final : public Node {
  public:
   using MakeGradient = std::function<Tensor()>;
 
-  /// `last_end` is shared by the nodes of a pass: when the one before ended, negative at first.
+  /// `last_end` is shared by the nodes of a pass: the end time of the previous node, initially
+  /// negative.
   ReplayNode(NodePtr next, NodePtr leaf, Seconds duration, std::shared_ptr<Seconds> last_end,
              Clock& clock, MakeGradient make_gradient)
       : Node("ReplayedGradient", {std::move(next), std::move(leaf)}),
@@ -47,8 +48,9 @@ class ReplayNode final : public Node {
         make_gradient_(std::move(make_gradient)) {}
 
   std::vector<Tensor> backward(Tensor grad_output, BackwardPass&) override {
-    // On a real clock the hooks of the gradient before (copies into buckets) and making the values
-    // of this one take time, which is part of what the profile measured.
+    // On a real clock, the hooks of the previous gradient (copies into buckets) and generating this
+    // gradient's values also take time. The profile's times already include such work, so it counts
+    // against `duration`.
     const Seconds begin = *last_end_ < Seconds{0} ? clock_->now() : *last_end_;
     Tensor gradient = make_gradient_();
     const Seconds spent = clock_->is_behind_host() ? Seconds{0} : clock_->now() - begin;
@@ -76,7 +78,7 @@ ReplayModel::ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, 
       device_(&device) {
   for (std::size_t p = 0; p < profile_->parameters.size(); ++p) {
     const ProfileParameter& parameter = profile_->parameters[p];
-    // Multiples of 1/256 below 1/2: exact in every dtype, and the same on every machine.
+    // Multiples of 1/256 below 1/2: exact in every dtype and identical on every machine.
     const auto initial = [random = CounterRandom(0, p)](std::int64_t element) {
       const auto byte = static_cast<int>(random.bits(static_cast<std::uint64_t>(element)) >> 56);
       return (byte - 128) / 256.0;
@@ -93,8 +95,7 @@ ReplayModel::ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, 
 std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {
   graph.clock().advance(profile_->forward_time * options_.compute_scale);
 
-  // Backward runs from the node made last to the one made first, so the chain starts with the
-  // gradient that is ready last.
+  // Backward runs from the newest node to the oldest, so the chain starts with the last gradient.
   Variable chain{Tensor::zeros({}, DType::kFloat32, *device_), nullptr};
   const auto last_end = std::make_shared<Seconds>(-1);
   for (std::size_t i = ready_order_.size(); i-- > 0;) {

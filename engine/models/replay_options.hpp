@@ -4,7 +4,7 @@ namespace gradsync {
 
 /// Options of ReplayModel.
 struct ReplayOptions {
-  double compute_scale = 1.0;  ///< multiplies every time of the profile
+  double compute_scale = 1.0;  ///< multiplies every time in the profile
   bool operator==(const ReplayOptions&) const = default;
 };
 

@@ -16,18 +16,18 @@ namespace gradsync {
 /// positions, no mask, no dropout. Parameters are named, ordered and initialized as in PyTorch:
 /// embed.weight, layers.i.attn.{in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias},
 /// layers.i.ff.{0, 2}.{weight, bias}, layers.i.{norm1, norm2}.{weight, bias}, head.{weight, bias}.
-/// With batch norm layers.i.{norm1, norm2} also have the buffers of a BatchNorm1d, whose moments
-/// are over all positions of all samples of a batch.
+/// With batch norm, layers.i.{norm1, norm2} also have the buffers of a BatchNorm1d, whose moments
+/// are taken over all positions of all samples of a batch.
 class TransformerModel final : public Model {
  public:
-  /// Throws Error(kMisuse) for a size that is not positive or a d_model that nhead does not divide.
+  /// Throws Error(kMisuse) for a non-positive size or a d_model that is not divisible by nhead.
   TransformerModel(const TransformerOptions& options, std::uint64_t seed, Device& device);
 
   const std::vector<ParameterPtr>& parameters() const override { return factory_.parameters(); }
   const std::vector<BufferPtr>& buffers() const override { return factory_.buffers(); }
 
-  /// The mean cross-entropy over all positions (a scalar) and the logits[batch, seq, vocab_size].
-  /// Reads "tokens" and "targets" of the batch, both [batch, seq] int64.
+  /// Returns the mean cross-entropy over all positions (a scalar) and the logits[batch, seq,
+  /// vocab_size]. Reads the batch's "tokens" and "targets", both [batch, seq] int64.
   std::vector<Variable> forward(const Batch& batch, Graph& graph) override;
 
  private:

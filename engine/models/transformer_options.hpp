@@ -6,11 +6,11 @@
 
 namespace gradsync {
 
-/// What normalizes the activations of a block. Batch norm has buffers (running_mean, running_var,
+/// The normalization inside a block. Batch norm has buffers (running_mean, running_var,
 /// num_batches_tracked), which DDP broadcasts before each forward.
 enum class BlockNorm { kLayerNorm, kBatchNorm };
 
-/// Defaults are the handbook's: 27 tensors, 1,567,208 parameters, 6.0 MB.
+/// The defaults are the handbook's: 27 tensors, 1,567,208 parameters, 6.0 MB.
 struct TransformerOptions {
   std::int64_t vocab_size = 1000;
   std::int64_t d_model = 256;
@@ -20,8 +20,8 @@ struct TransformerOptions {
   /// False: x = norm(x + f(x)) (post-norm, the handbook's). True: x = x + f(norm(x)).
   bool norm_first = false;
   BlockNorm norm = BlockNorm::kLayerNorm;
-  /// Of parameters, buffers and activations: float32, float64, float16 or bfloat16. The 16-bit ones
-  /// are computed in float32 inside each operation and rounded once.
+  /// dtype of parameters, buffers and activations: float32, float64, float16 or bfloat16. Each
+  /// operation computes 16-bit types in float32 and rounds once.
   DType dtype = DType::kFloat32;
   bool operator==(const TransformerOptions&) const = default;
 };

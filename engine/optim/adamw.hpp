@@ -6,8 +6,8 @@
 
 namespace gradsync {
 
-/// AdamW (Loshchilov & Hutter 2019) with the order of operations of torch/optim/adamw.py of 2.x,
-/// single tensor. State is made at the first step in which a parameter has a gradient.
+/// AdamW (Loshchilov & Hutter 2019), in the order of operations of torch/optim/adamw.py (2.x,
+/// single tensor). The state of a parameter is created at its first step with a gradient.
 class AdamW final : public Optimizer {
  public:
   struct ParameterGroup {
@@ -22,17 +22,18 @@ class AdamW final : public Optimizer {
     Tensor max_exp_avg_sq;  ///< amsgrad only
   };
 
-  /// Throw Error(kMisuse) as PyTorch raises ValueError: lr, eps, weight_decay >= 0, 0 <= beta < 1.
+  /// Throws Error(kMisuse) where PyTorch raises ValueError: lr, eps, weight_decay >= 0, 0 <= beta <
+  /// 1.
   explicit AdamW(std::vector<ParameterPtr> parameters, const AdamWOptions& options = {});
   explicit AdamW(std::vector<ParameterGroup> groups);
 
   void step() override;
 
-  /// In the order of the group's parameters.
+  /// State in the order of the group's parameters.
   const std::vector<State>& state(std::size_t group = 0) const { return state_.at(group); }
 
  private:
-  std::vector<AdamWOptions> options_;      // by group; `lr` there is not used after construction
+  std::vector<AdamWOptions> options_;      // by group; `lr` is unused after construction
   std::vector<std::vector<State>> state_;  // by group and parameter
 };
 

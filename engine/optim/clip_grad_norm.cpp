@@ -11,7 +11,7 @@
 namespace gradsync {
 namespace {
 
-/// The type that the norms are computed in: that of the gradients, if it is one.
+/// The dtype of the norm computation: the common dtype of the gradients, if they have one.
 DType common_dtype(const std::vector<Tensor>& gradients) {
   const DType first = gradients.front().dtype();
   bool same = true;
@@ -22,7 +22,7 @@ DType common_dtype(const std::vector<Tensor>& gradients) {
   return same ? first : DType::kFloat32;
 }
 
-/// The p-norm of the tensors' norms, taken in `dtype`.
+/// The p-norm of the tensors' norms, computed in `dtype`.
 Tensor norm_of_norms(const Tensor& norms, double p, DType dtype) {
   Tensor stacked = Tensor::empty(norms.shape(), dtype, norms.device());
   norms.device().cast(stacked, norms);

@@ -9,16 +9,16 @@
 namespace gradsync {
 
 /// Updates parameters from their gradients: torch.optim. Parameters come in groups, each with its
-/// own learning rate and other options; a parameter whose gradient is undefined is skipped entirely
-/// (no decay, no momentum, its step is not counted), and so is one on the meta device: it has
-/// nothing to update, and its state would be shapes alone. Belongs to one rank.
+/// own learning rate and other options. A parameter with an undefined gradient is skipped entirely
+/// (no decay, no momentum, no step count). Parameters on the meta device are skipped too, since
+/// they have no data to update. Belongs to one rank.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
   virtual void step() = 0;
 
-  /// Makes all gradients undefined, or fills those that are defined with 0.
+  /// Makes all gradients undefined (set_to_none), or fills the defined ones with 0.
   void zero_grad(bool set_to_none = true);
 
   std::size_t group_count() const noexcept { return groups_.size(); }
@@ -26,7 +26,7 @@ class Optimizer {
     return groups_.at(group).parameters;
   }
   double learning_rate(std::size_t group = 0) const { return groups_.at(group).lr; }
-  /// Of one group; the next `step` uses it.
+  /// Sets the learning rate of one group, starting with the next `step`.
   void set_learning_rate(double lr, std::size_t group = 0) { groups_.at(group).lr = lr; }
 
  protected:
@@ -34,14 +34,14 @@ class Optimizer {
     std::vector<ParameterPtr> parameters;
     double lr;
   };
-  /// Throws Error(kMisuse) for no parameter at all or one that stands in two groups.
+  /// Throws Error(kMisuse) if there are no parameters or one is in two groups.
   explicit Optimizer(std::vector<Group> groups);
 
   static bool is_updated(const Parameter& parameter) {
     return parameter.grad.defined() && !parameter.data.is_meta();
   }
 
-  /// The part of a concrete optimizer's groups that this class keeps.
+  /// The part of a concrete optimizer's groups that the base class keeps.
   template <typename ParameterGroup>
   static std::vector<Group> base_groups(const std::vector<ParameterGroup>& groups) {
     std::vector<Group> result;

@@ -14,21 +14,21 @@ class Sgd final : public Optimizer {
     SgdOptions options;
   };
 
-  /// Throw Error(kMisuse) as PyTorch raises ValueError: lr, momentum, weight_decay >= 0; nesterov
-  /// needs momentum > 0 and dampening 0.
+  /// Throws Error(kMisuse) where PyTorch raises ValueError: lr, momentum, weight_decay >= 0;
+  /// nesterov needs momentum > 0 and dampening 0.
   explicit Sgd(std::vector<ParameterPtr> parameters, const SgdOptions& options = {});
   explicit Sgd(std::vector<ParameterGroup> groups);
 
   void step() override;
 
-  /// Momentum buffers in the order of the group's parameters; undefined before the first update and
-  /// where momentum is 0.
+  /// Momentum buffers in the order of the group's parameters; undefined before the first update or
+  /// if momentum is 0.
   const std::vector<Tensor>& momentum_buffers(std::size_t group = 0) const {
     return momentum_buffers_.at(group);
   }
 
  private:
-  std::vector<SgdOptions> options_;  // by group; `lr` there is not used after construction
+  std::vector<SgdOptions> options_;  // by group; `lr` is unused after construction
   std::vector<std::vector<Tensor>> momentum_buffers_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <cblas.h>
 
-// OpenBLAS's own call, absent from other BLAS libraries (which are single-threaded in Debian).
+// OpenBLAS's own call; missing in other BLAS libraries (which are single-threaded in Debian).
 extern "C" void openblas_set_num_threads(int threads) __attribute__((weak));
 
 namespace gradsync::cpu {

@@ -13,7 +13,7 @@
 namespace gradsync {
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector there is
+constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector
 
 class CpuStorage final : public Storage {
  public:
@@ -65,7 +65,7 @@ std::size_t count_of(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel());
 }
 
-/// PyTorch's conversions: floats to integers truncate; float64 reaches the 16-bit types by way of
+/// PyTorch's conversions: floats to integers truncate; float64 is converted to 16-bit types through
 /// float32.
 template <typename To, typename From>
 To convert(From value) {

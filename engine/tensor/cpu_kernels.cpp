@@ -10,8 +10,7 @@
 namespace gradsync::cpu {
 namespace {
 
-/// Widening and narrowing between storage and arithmetic; the identity for float, double and
-/// integers.
+/// Conversion between storage type and compute type; the identity for float, double and integers.
 template <typename T>
 GRADSYNC_KERNEL MathType<T> widen(T value) {
   return static_cast<MathType<T>>(value);
@@ -26,7 +25,7 @@ struct Add {
   GRADSYNC_KERNEL void operator()(T* __restrict dst, const T* __restrict src,
                                   std::size_t count) const {
     for (std::size_t i = 0; i < count; ++i) {
-      // Integers narrower than int are promoted by the addition.
+      // The addition promotes integers narrower than int.
       dst[i] = static_cast<T>(widen(dst[i]) + widen(src[i]));
     }
   }
@@ -54,9 +53,9 @@ struct Divide {
   }
 };
 
-/// PyTorch's order on AVX2 for a contiguous float32 tensor: eight accumulators over whole groups of
-/// eight, each step one fused multiply-add; then the accumulators are added from the first to the
-/// last, then what is left of the tensor, in order; then the root.
+/// PyTorch's order on AVX2 for a contiguous float32 tensor: eight accumulators over full groups of
+/// eight, one fused multiply-add per step; then the accumulators in order; then the remaining
+/// elements in order; then the root.
 struct SumOfSquares {
   template <typename T>
   GRADSYNC_KERNEL MathType<T> operator()(const T* x, std::size_t count) const {
@@ -92,7 +91,8 @@ struct AdamW {
       const Math g = widen(grad[i]) * sign;
       const Math p = widen(param[i]) * decay;
       const Math m0 = widen(exp_avg[i]);
-      // torch.lerp: from the nearer end, so that a weight of one gives the gradient exactly.
+      // torch.lerp: interpolates from the nearer end, so that a weight of one gives exactly the
+      // gradient.
       const Math m = lerp_far == 0 ? std::fma(lerp, g - m0, m0) : std::fma(lerp_far, g - m0, g);
       const Math v = std::fma(one_minus_beta2 * g, g, widen(exp_avg_sq[i]) * beta2);
       exp_avg[i] = narrow<T>(m);
@@ -134,7 +134,7 @@ struct AdamW {
   }
 };
 
-/// Tensor.add with alpha is a fused multiply-add in PyTorch's vector kernels.
+/// PyTorch's vector kernels compute Tensor.add with alpha as a fused multiply-add.
 struct Sgd {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict param, const T* __restrict grad,
@@ -185,7 +185,7 @@ void divide(T* dst, double divisor, std::size_t count) {
 
 template <typename T>
 double norm_1(const T* x, std::size_t count) {
-  MathType<T> sum = 0;  // one accumulator, in order, as PyTorch's generic reduction
+  MathType<T> sum = 0;  // one accumulator, in order, like PyTorch's generic reduction
   for (std::size_t i = 0; i < count; ++i) sum += std::fabs(widen(x[i]));
   return static_cast<double>(widen(narrow<T>(sum)));
 }

@@ -7,16 +7,17 @@
 namespace gradsync::cpu {
 
 /// Element-wise kernels of the CPU device over `count` contiguous elements. T is float, double,
-/// Half or BFloat16 (`add` also takes the integers); each is deterministic: the same bits on every
-/// processor, with and without vector instructions. Pointers do not overlap unless they are equal.
+/// Half or BFloat16 (`add` also takes the integers). Deterministic: the same bits on every
+/// processor, with and without vector instructions. Pointers must not overlap unless they are
+/// equal.
 
 /// dst[i] = dst[i] + src[i]
 template <typename T>
 void add(T* dst, const T* src, std::size_t count);
-/// dst[i] = src[i] * factor, factor rounded to the type that T is computed in
+/// dst[i] = src[i] * factor, factor rounded to T's compute type
 template <typename T>
 void scale(T* dst, const T* src, double factor, std::size_t count);
-/// dst[i] = dst[i] / divisor, divisor rounded to the type that T is computed in
+/// dst[i] = dst[i] / divisor, divisor rounded to T's compute type
 template <typename T>
 void divide(T* dst, double divisor, std::size_t count);
 

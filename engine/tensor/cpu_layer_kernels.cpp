@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kLanes = 8;
 
-/// exp(x): x = n ln 2 + r with |r| <= ln(2)/2, a polynomial for exp(r), and 2^n put together from
-/// bits. Below -87 the result is 0, above 88.7 infinity.
+/// exp(x): x = n ln 2 + r with |r| <= ln(2)/2, a polynomial for exp(r), and 2^n assembled from
+/// bits. The result is 0 below -87 and infinity above 88.7.
 GRADSYNC_KERNEL float exponential(float x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;  // their sum is ln 2
@@ -36,8 +36,7 @@ GRADSYNC_KERNEL double exponential(double x) {
   return std::exp(x);
 }
 
-/// Sum of term(i) for i < count: eight running sums, then these from the first to the last, then
-/// the rest.
+/// Sum of term(i) for i < count: eight running sums, added first to last, then the remaining terms.
 template <typename T, typename Term>
 GRADSYNC_KERNEL T lane_sum(std::int64_t count, const Term& term) {
   T lanes[kLanes] = {};
@@ -69,7 +68,8 @@ GRADSYNC_KERNEL T largest(const T* x, std::int64_t count) {
   return result;
 }
 
-/// Four rows at a time, added in order: a quarter of the loads and stores of the sums.
+/// Four rows at a time, added in order, which saves three quarters of the loads and stores of the
+/// sums.
 struct SumRows {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict out, const T* __restrict x, std::int64_t rows,
@@ -252,8 +252,8 @@ struct BatchNormBackward {
   }
 };
 
-/// The loops in place stand alone: the compiler's overlap check would send the general ones to
-/// their scalar version.
+/// The in-place loops are separate: the compiler's overlap check would select the scalar version of
+/// the general ones.
 struct Relu {
   template <typename T>
   GRADSYNC_KERNEL void operator()(T* __restrict out, const T* __restrict x,

@@ -7,17 +7,17 @@
 namespace gradsync::cpu {
 
 /// The loops behind the CPU's Kernels, for T = float and double, over `rows` rows of `columns`
-/// contiguous elements. Null pointers stand for gradients that are not wanted. The exponential of
-/// float is computed here, not by the C library, within 1 ulp and with the same bits everywhere.
+/// contiguous elements. A null pointer means that the gradient is not needed. The float exponential
+/// is implemented here instead of by the C library: within 1 ulp and with the same bits everywhere.
 
 /// out[row] = bias
 template <typename T>
 void fill_rows(T* out, const T* bias, std::int64_t rows, std::int64_t columns);
-/// out[column] = sum over rows, in the order of the rows
+/// out[column] = sum over rows, in row order
 template <typename T>
 void sum_rows(T* out, const T* x, std::int64_t rows, std::int64_t columns);
 
-/// out[row] += x[...] for each i: rows of `out` are chosen by ids, in order
+/// out[ids[i]] += x[i] for each i, in order
 template <typename T>
 void scatter_add_rows(T* out, const T* x, const std::int64_t* ids, std::int64_t rows,
                       std::int64_t columns);
@@ -39,7 +39,7 @@ void layer_norm_backward(T* grad_x, T* grad_weight, T* grad_bias, const T* grad_
                          const T* mean, const T* inverse_deviation, const T* weight,
                          std::int64_t rows, std::int64_t columns);
 
-/// Over columns instead of rows; also moves the running moments.
+/// Reduces over rows, per column; also updates the running moments.
 template <typename T>
 void batch_norm(T* out, T* mean, T* inverse_deviation, T* running_mean, T* running_variance,
                 const T* x, const T* weight, const T* bias, T momentum, T eps, std::int64_t rows,

@@ -17,7 +17,7 @@ namespace {
 using cpu::Matrix;
 using cpu::Op;
 
-/// Null for a tensor that is undefined (a gradient that is not wanted).
+/// Null for an undefined tensor (a gradient that is not needed).
 template <typename T>
 T* elements(const Tensor& tensor) {
   return reinterpret_cast<T*>(tensor.data());
@@ -44,7 +44,8 @@ void with_type(const Tensor& tensor, const char* operation, Function&& function)
   }
 }
 
-/// Indices in [0, limit), or an error that shows the first one that is not.
+/// Returns the indices if all are in [0, limit); otherwise throws an error with the first one that
+/// is not.
 const std::int64_t* checked_indices(const Tensor& indices, std::int64_t limit,
                                     const char* operation) {
   const auto values = indices.span<std::int64_t>();
@@ -60,8 +61,9 @@ const std::int64_t* checked_indices(const Tensor& indices, std::int64_t limit,
   return values.data();
 }
 
-/// Where the heads of qkv[batch, seq, 3 d] and of context[batch, seq, d] lie: each is a matrix of
-/// seq x (d / heads) between those of the other heads. Heads are numbered over the whole batch.
+/// The memory layout of the heads in qkv[batch, seq, 3 d] and context[batch, seq, d]: each head is
+/// a seq x (d / heads) matrix, interleaved with the other heads. Heads are numbered over the whole
+/// batch.
 struct AttentionShape {
   AttentionShape(const Tensor& qkv, std::int64_t head_count)
       : seq(qkv.shape().at(1)),
@@ -106,7 +108,7 @@ class CpuLayers final : public Kernels {
     with_type(out, "linear", [&](auto tag) {
       using T = decltype(tag);
       const std::int64_t rows = rows_of(x), n = weight.shape().at(0), k = weight.shape().at(1);
-      // The bias goes in first, so that the product adds to it and no further pass is needed.
+      // Start from the bias, so that the product adds to it in the same pass.
       if (bias.defined()) cpu::fill_rows(elements<T>(out), elements<T>(bias), rows, n);
       cpu::gemm(Op::kNone, Op::kTranspose, rows, n, k, T{1}, {elements<const T>(x), k},
                 {elements<const T>(weight), k}, bias.defined() ? T{1} : T{0},

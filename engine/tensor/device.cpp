@@ -13,7 +13,7 @@
 namespace gradsync {
 namespace {
 
-/// What was there when it was asked for: of devices that are done when a call returns.
+/// A copy made at request time, for synchronous devices.
 class CopiedRead final : public HostRead {
  public:
   CopiedRead(Device& device, const Tensor& src)

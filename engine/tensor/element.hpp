@@ -41,7 +41,7 @@ struct DTypeOf<std::uint8_t> {
   static constexpr DType value = DType::kUInt8;
 };
 
-/// The type in which elements of T are computed with: float for the 16-bit types, else T.
+/// The compute type of T: float for the 16-bit types, otherwise T.
 template <typename T>
 struct MathTypeOf {
   using type = T;
@@ -79,7 +79,7 @@ decltype(auto) with_element_type(DType dtype, Function&& function) {
   throw Error(ErrorCode::kInternal, "unknown dtype");
 }
 
-/// The same for the floating-point types; `operation` names the caller in the error for the others.
+/// Same, for floating-point types only; `operation` names the caller in the error for other types.
 template <typename Function>
 decltype(auto) with_floating_type(DType dtype, const char* operation, Function&& function) {
   switch (dtype) {

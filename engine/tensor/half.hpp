@@ -6,8 +6,8 @@
 
 namespace gradsync {
 
-/// Element types of 16 bits, for Tensor::span and for kernels. Arithmetic on them goes through
-/// float; engine/core/float16.hpp has the conversions (round to nearest even).
+/// 16-bit element types, for Tensor::span and for kernels. Arithmetic converts through float;
+/// engine/core/float16.hpp has the conversions (round to nearest even).
 
 /// IEEE 754 binary16.
 struct Half {

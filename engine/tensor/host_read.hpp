@@ -9,13 +9,13 @@
 
 namespace gradsync {
 
-/// A tensor's bytes on their way to the host (Device::read). It must not outlive the device.
+/// An asynchronous copy of a tensor to the host (Device::read). It must not outlive the device.
 class HostRead {
  public:
   virtual ~HostRead() = default;
-  /// Waits until they are there. They are as the tensor was when the read was asked for.
+  /// Waits for the copy. The bytes are those the tensor had when the read was requested.
   virtual std::span<const std::byte> bytes() = 0;
-  /// Of a tensor of one floating-point element: its value. Waits.
+  /// Waits, then returns the value of a floating-point tensor of one element.
   double value();
 
  protected:

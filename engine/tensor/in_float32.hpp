@@ -8,8 +8,8 @@
 
 namespace gradsync {
 
-/// How a device that computes in float32 takes 16-bit tensors: copies in float32, and one rounding
-/// of each result, where 16-bit hardware would round in between as well.
+/// Runs kernels on 16-bit tensors by way of float32 copies, rounding each result once. 16-bit
+/// hardware would also round intermediate values.
 
 inline bool is_16_bit(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat16 || tensor.dtype() == DType::kBFloat16;
@@ -21,8 +21,8 @@ inline Tensor cast_to(DType dtype, const Tensor& tensor) {
   return result;
 }
 
-/// An argument of a kernel as float32: results are rounded back by `finish`, inputs need nothing,
-/// and what is no 16-bit tensor passes through.
+/// A kernel argument converted to float32. `finish` rounds results back; inputs are discarded, and
+/// arguments that are not 16-bit tensors pass through.
 template <typename Argument>
 struct InFloat32 {
   Argument value;

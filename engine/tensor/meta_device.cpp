@@ -33,7 +33,7 @@ class MetaKernels final : public Kernels {
   void cross_entropy_backward(T&, const T&, const T&, const T&, const T&) override {}
 };
 
-/// Shapes without bytes: every operation on elements is a no-op.
+/// Shapes without data: every operation on elements is a no-op.
 class MetaDevice final : public Device {
  public:
   DeviceType type() const noexcept override { return DeviceType::kMeta; }

@@ -10,20 +10,20 @@
 
 namespace gradsync {
 
-/// A few tensors by name, in the order in which they were set. As a Tensor: belongs to one rank,
-/// and copies share the bytes.
+/// A small ordered map of tensors by name, in insertion order. Like Tensor, it belongs to one rank,
+/// and copies share the data.
 class NamedTensors {
  public:
   using Entry = std::pair<std::string, Tensor>;
 
   NamedTensors() = default;
-  /// Throws Error(kMisuse) for a name that is there twice.
+  /// Throws Error(kMisuse) for a duplicate name.
   NamedTensors(std::initializer_list<Entry> entries);
 
-  /// Adds the tensor, or replaces the one of this name in its place.
+  /// Adds the tensor, or replaces the one with this name in place.
   void set(std::string_view name, Tensor tensor);
   bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
-  /// Throws Error(kMisuse) for a name that is not there, listing those that are.
+  /// Throws Error(kMisuse) for an unknown name, listing the known ones.
   const Tensor& at(std::string_view name) const;
 
   bool empty() const noexcept { return entries_.empty(); }

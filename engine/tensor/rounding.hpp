@@ -3,10 +3,10 @@
 #include "gradsync/core/float16.hpp"
 #include "gradsync/tensor/dtype.hpp"
 
-/// constexpr, so that GPU kernels have the same source.
+/// constexpr, so that GPU kernels share the source.
 namespace gradsync {
 
-/// The nearest number of a floating-point type (ties to even).
+/// Rounds to the nearest value of a floating-point type (ties to even).
 constexpr double round_to(DType dtype, double value) noexcept {
   switch (dtype) {
     case DType::kFloat64:

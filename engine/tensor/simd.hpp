@@ -1,16 +1,16 @@
 #pragma once
 
 /// Vector code without per-file compiler flags: a kernel is an always-inlined function, and
-/// `dispatch` compiles it twice, once for AVX2 and FMA and once for the baseline, and picks at run
+/// `dispatch` compiles it twice, for AVX2 with FMA and for the baseline, and selects one at run
 /// time.
 ///
 /// Both copies give the same bits: the project is compiled with -ffp-contract=off and without
-/// fast-math, so vectorization never reorders a rounding, and std::fma is a single rounding in
-/// either (an instruction in one, the C library's in the other).
+/// fast-math, so vectorization never reorders a rounding, and std::fma rounds once in both (an
+/// instruction in one, the C library's in the other).
 #define GRADSYNC_KERNEL [[gnu::always_inline]] inline
 
-/// Stands before a loop over the lanes of a fixed-size array. GCC would unroll it first and then
-/// find the pieces too small for its vectorizer.
+/// Put before a loop over the lanes of a fixed-size array. Without it GCC unrolls the loop first,
+/// and the pieces are then too small for its vectorizer.
 #if defined(__GNUC__) && !defined(__clang__)
 #define GRADSYNC_LANE_LOOP _Pragma("GCC unroll 1")
 #else
@@ -34,7 +34,7 @@ template <typename Kernel, typename... Args>
 }
 #endif
 
-/// `kernel(args...)`, compiled for the best instruction set that this processor has. `kernel` is a
+/// Runs `kernel(args...)`, compiled for the best instruction set of this processor. `kernel` is a
 /// stateless function object whose call operator is a GRADSYNC_KERNEL.
 template <typename Kernel, typename... Args>
 auto dispatch(Kernel kernel, Args... args) {

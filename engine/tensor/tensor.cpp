@@ -12,7 +12,7 @@ namespace {
   throw Error(ErrorCode::kInternal, message);
 }
 
-/// Memory that a program lent.
+/// Memory lent by the program.
 class ForeignStorage final : public Storage {
  public:
   ForeignStorage(void* data, Bytes nbytes, std::function<void(void*)> deleter)

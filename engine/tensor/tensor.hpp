@@ -20,7 +20,7 @@ std::int64_t numel_of(const Shape& shape) noexcept;
 std::string to_string(const Shape& shape);
 
 /// A contiguous, row-major array on a device: shared storage, an offset, a shape, a dtype. Copying
-/// a Tensor copies the handle; the bytes are shared. Not synchronised: one rank, one thread.
+/// a Tensor copies the handle; the data is shared. Not synchronized: one rank, one thread.
 class Tensor {
  public:
   /// An undefined tensor, like PyTorch's None for a gradient.
@@ -32,21 +32,20 @@ class Tensor {
   template <typename T>
   static Tensor from(const std::vector<T>& values, Shape shape);
 
-  /// A tensor over memory of the program's own, without a copy: torch.from_blob. `data` points to
-  /// numel elements, row-major: host memory for the CPU, memory of that GPU for a CUDA device (what
-  /// is still being written to it must be ordered before the device's compute stream).
+  /// A tensor over caller-owned memory, without a copy: torch.from_blob. `data` points to numel
+  /// elements, row-major: host memory for the CPU, memory of that GPU for a CUDA device (pending
+  /// writes to it must be ordered before the device's compute stream).
   ///
-  /// Lifetime: the memory must stay valid until the last tensor over it is gone, views and slices
-  /// included; then `deleter(data)` is called once, on the thread that dropped that tensor. Without
-  /// a deleter the program frees the memory itself, after that. A deleter must not throw.
+  /// Lifetime: the memory must stay valid until the last tensor over it is destroyed, including
+  /// views and slices. Then `deleter(data)` is called once, on the thread that destroyed that
+  /// tensor; it must not throw. Without a deleter the caller frees the memory, after that.
   ///
-  /// Alignment: that of the element at least. With 64 bytes, which tensors of `empty` have, matrix
-  /// products have the bits that they have there; with less, they may differ in the last place.
+  /// Alignment: at least that of the element. With 64 bytes, as tensors of `empty` have, matrix
+  /// products give the same bits as with those; with less, they may differ in the last bit.
   ///
-  /// What is done in place (a gradient that becomes the mean, an optimizer's step on `data`) is
-  /// done in this memory. Throws Error(kMisuse) for a negative size, a null pointer to elements, an
-  /// address that is not aligned, or the meta device; the memory is then still the caller's, and
-  /// `deleter` is not called.
+  /// In-place operations (averaging a gradient, an optimizer step on `data`) write to this memory.
+  /// Throws Error(kMisuse) for a negative size, a null pointer to elements, a misaligned address,
+  /// or the meta device; the caller then still owns the memory, and `deleter` is not called.
   static Tensor from_blob(void* data, Shape shape, DType dtype, Device& device,
                           std::function<void(void*)> deleter = {});
 
@@ -58,15 +57,15 @@ class Tensor {
   Device& device() const noexcept { return *device_; }
   bool is_meta() const noexcept { return device_->type() == DeviceType::kMeta; }
 
-  /// Same storage and elements, another shape of equal numel.
+  /// Same storage and elements, with another shape of equal numel.
   Tensor view(Shape shape) const;
-  /// `count` elements from flat position `offset` on, as a tensor of `shape` over the same storage.
+  /// A tensor of `shape` over the same storage, starting at flat position `offset`.
   Tensor slice(std::int64_t offset, Shape shape) const;
-  /// True if both start at the same element of the same storage (a gradient that is its bucket
+  /// True if both start at the same element of the same storage (e.g. a gradient and its bucket
   /// view).
   bool aliases(const Tensor& other) const noexcept;
-  /// True if no other tensor shares the storage, and no program (from_blob): a change in place is
-  /// then seen by nobody else.
+  /// True if nobody else sees in-place changes: no other tensor shares the storage, and it is not
+  /// the program's memory (from_blob).
   bool unique() const noexcept { return storage_.use_count() == 1 && !storage_->is_foreign(); }
   /// A new tensor of the same shape, dtype and device with the same elements.
   Tensor clone() const;
