@@ -9,24 +9,24 @@
 
 namespace gradsync {
 
-/// Device memory that is kept for the next tensor: cudaMalloc and cudaFree take long, and the
-/// latter waits for the whole device.
+/// Caches freed device memory for later tensors: cudaMalloc and cudaFree are slow, and cudaFree
+/// waits for the whole device.
 ///
-/// All users of the memory work in the order of one stream, so a block may be handed out again as
-/// soon as the host gives it back: what is still running on it comes first. A user on another
-/// stream (a collective) must have been waited for in that order before its block comes back.
+/// All users of the memory are ordered by one stream, so a freed block may be reused as soon as the
+/// host returns it: work still using it is earlier in the stream. If another stream uses a block (a
+/// collective), the pool's stream must wait for that stream before the block is returned.
 ///
-/// Blocks are rounded up (to 512 bytes, above 1 MiB to 2 MiB) and neither split nor joined.
-/// Thread-safe.
+/// Block sizes are rounded up (to 512 bytes; above 1 MiB, to 2 MiB); blocks are neither split nor
+/// merged. Thread-safe.
 class CachingPool {
  public:
   struct Source {
-    std::function<void*(Bytes)> allocate;  ///< null when there is not enough
+    std::function<void*(Bytes)> allocate;  ///< null if there is not enough memory
     std::function<void(void*)> release;
   };
   struct Statistics {
     Bytes in_use = 0;
-    Bytes cached = 0;  ///< held, in nobody's use
+    Bytes cached = 0;  ///< free blocks held by the pool
     std::int64_t source_calls = 0;
   };
 
@@ -35,10 +35,10 @@ class CachingPool {
   CachingPool(const CachingPool&) = delete;
   CachingPool& operator=(const CachingPool&) = delete;
 
-  /// Never null. When the source has no more, all that is cached goes back to it first; if even
-  /// then it does not suffice: Error(kInternal) with the sizes.
+  /// Never null. If the source is out of memory, returns all cached blocks to it and retries; if
+  /// that fails, throws Error(kInternal) with the sizes.
   void* allocate(Bytes nbytes);
-  /// `nbytes` as it was asked for.
+  /// `nbytes` must be the size that was requested.
   void give_back(void* memory, Bytes nbytes);
 
   Statistics statistics() const;
@@ -50,7 +50,7 @@ class CachingPool {
 
   mutable std::mutex mutex_;
   Source source_;
-  std::map<Bytes, std::vector<void*>> cached_;  // by size of block
+  std::map<Bytes, std::vector<void*>> cached_;  // by block size
   Statistics statistics_;
 };
 

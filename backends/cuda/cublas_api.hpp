@@ -7,12 +7,12 @@
 
 namespace gradsync {
 
-/// A row-major matrix, or `batch` of them at equal distances, in device memory.
+/// A row-major matrix, or a batch of them at a fixed distance, in device memory.
 struct MatrixOperand {
   const void* data;
   std::int64_t stride;            ///< elements between the starts of two rows
-  std::int64_t batch_stride = 0;  ///< elements between two matrices
-  bool transposed = false;        ///< the product takes its transpose
+  std::int64_t batch_stride = 0;  ///< elements between the starts of two matrices
+  bool transposed = false;        ///< multiply by the transpose
 };
 
 /// c[m, n] = alpha a[m, k] b[k, n] + beta c, `batch` times.
@@ -29,13 +29,13 @@ struct MatrixProduct {
   std::int64_t c_batch_stride = 0;
 };
 
-/// What the backend uses of cuBLAS. Implementations: the real library (runtime/cublas_library.hpp,
-/// in pedantic mode and with a workspace of its own, so that the same call gives the same bits),
-/// and the stand-in of the tests. One rank, one thread.
+/// The part of cuBLAS that the backend uses. Implementations: the real library
+/// (runtime/cublas_library.hpp; pedantic mode and a private workspace, so that equal calls give
+/// equal bits), and the tests' fake. One rank, one thread.
 class CublasApi {
  public:
   virtual ~CublasApi() = default;
-  /// In stream order. Throws Error(kInternal) when the library refuses.
+  /// In stream order. Throws Error(kInternal) if cuBLAS returns an error.
   virtual void multiply(const MatrixProduct& product, CudaStream stream) = 0;
 };
 

@@ -21,7 +21,7 @@ void CudaClock::advance(Seconds duration) {
 }
 
 double CudaClock::measure_rounds_per_second() {
-  constexpr std::int64_t kWarmUp = 200'000;  // brings the clocks up
+  constexpr std::int64_t kWarmUp = 200'000;  // rounds that bring the GPU's clocks up
   constexpr std::int64_t kMeasured = 2'000'000;
   const CudaStream stream = device_.compute_stream();
   const EventPtr begin = take_event(device_.events());
@@ -42,7 +42,7 @@ void CudaClock::stamp(Seconds& time) {
 
 void CudaClock::settle_stamps() {
   if (stamps_.empty()) return;
-  device_.wait_on_host(stamps_.back().event.get());  // the others are done before it
+  device_.wait_on_host(stamps_.back().event.get());  // earlier stamps complete before it
   for (const Stamp& stamp : stamps_) *stamp.time = timeline_.time_of(stamp.event);
   stamps_.clear();
 }

@@ -8,12 +8,12 @@
 
 namespace gradsync {
 
-/// The clock of a rank on a GPU. `now` is the host's; the host runs ahead, so what a step took is
-/// known from stamps: events on the compute stream, read when they are settled.
+/// The clock of a rank on a GPU. `now` is host time. Because the host runs ahead of the GPU, step
+/// times come from stamps: events on the compute stream that are read when they are settled.
 ///
-/// `advance` puts work of the wanted length into the compute stream and returns: multiply-adds on
-/// as many blocks as the GPU has multiprocessors, whose speed is measured at the first call (two
-/// host waits, then none).
+/// `advance` enqueues work of the requested duration on the compute stream and returns:
+/// multiply-adds on as many blocks as the GPU has multiprocessors. The first call measures their
+/// speed (two host waits); later calls do not wait.
 class CudaClock final : public Clock {
  public:
   /// `device` must outlive the clock.
@@ -41,7 +41,7 @@ class CudaClock final : public Clock {
   EventTimeline timeline_;
   int blocks_;
   std::optional<double> rounds_per_second_;
-  std::vector<Stamp> stamps_;  // in the order of the stream
+  std::vector<Stamp> stamps_;  // in stream order
 };
 
 }  // namespace gradsync

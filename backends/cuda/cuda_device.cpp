@@ -76,7 +76,7 @@ const CudaDevice::Options& with_defaults(CudaDevice::Options& options, CudaApi& 
   return options;
 }
 
-/// A copy to page-locked memory behind what is in the stream, and the event behind it.
+/// An asynchronous copy to page-locked memory, with an event recorded after it.
 class CudaRead final : public HostRead {
  public:
   CudaRead(CudaDevice& device, PinnedBuffers& buffers, const Tensor& src)
@@ -106,7 +106,7 @@ class CudaRead final : public HostRead {
   const EventPtr copied_;
 };
 
-/// How much of a large copy goes through one pinned buffer.
+/// The part of a large copy that goes through one pinned buffer.
 constexpr Bytes kCopyPiece = Bytes{16} << 20;
 
 }  // namespace
@@ -151,7 +151,7 @@ void CudaDevice::wait_on_host(CudaEvent event) {
       std::this_thread::sleep_for(kNap);
     }
   }
-  // What a failed collective left behind must not be taken for a result.
+  // The results of a failed collective must not be used.
   if (interruption_) interruption_();
   layers_->check_indices();
 }
@@ -228,7 +228,7 @@ void CudaDevice::sgd_step(Tensor& param, const Tensor& grad, Tensor& momentum_bu
   sgd_many({&update, 1});
 }
 
-/// Calls `run(items, dtype)` for the longest runs of pairs that have one dtype: usually once.
+/// Calls `run(items, dtype)` for each maximal run of pairs with equal dtype; usually one.
 template <typename Run>
 void CudaDevice::for_each_dtype(std::span<const TensorPair> pairs, const char* operation, Run run) {
   std::vector<cuda::CopyItem> items;
@@ -299,7 +299,7 @@ void CudaDevice::clip_many(std::span<const TensorPair> pairs, const Tensor& norm
 }
 
 void CudaDevice::adamw_many(std::span<const AdamWUpdate> updates) {
-  // One launch for those that share dtype and scalars: usually all.
+  // One launch per run of updates with equal dtype and scalars; usually one.
   const auto alike = [](const AdamWUpdate& a, const AdamWUpdate& b) {
     return a.param->dtype() == b.param->dtype() && a.step == b.step;
   };

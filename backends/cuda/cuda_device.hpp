@@ -15,17 +15,17 @@ namespace gradsync {
 
 class CudaLayers;
 
-/// One GPU, as one rank uses it: memory from a caching pool, and one compute stream on which every
-/// operation is ordered. Calls return when their work is in the stream; only those that give values
-/// to the host wait (norm_many, copy_to_host, the bytes of a `read`).
+/// One GPU, used by one rank: memory from a caching pool, and one compute stream that orders every
+/// operation. Calls return once their work is enqueued; only those that return values to the host
+/// wait (norm_many, copy_to_host, the bytes of a `read`).
 ///
-/// Used by the rank's thread; memory may be given back by any thread.
+/// Used by the rank's thread; memory may be freed by any thread.
 class CudaDevice final : public Device {
  public:
   struct Options {
-    /// Bounds every wait of the host for the GPU. Collectives end sooner, by their own timeout.
+    /// Upper bound of every host wait for the GPU. Collectives fail earlier, by their own timeout.
     Seconds patience{600};
-    /// Where memory comes from; without one cudaMalloc.
+    /// The source of device memory; cudaMalloc if unset.
     CachingPool::Source memory;
   };
 
@@ -39,18 +39,18 @@ class CudaDevice final : public Device {
   const std::shared_ptr<EventPool>& events() const noexcept { return events_; }
   CachingPool::Statistics memory_statistics() const { return pool_->statistics(); }
 
-  /// Called over and over while the host waits for the GPU: throws when the wait is in vain,
-  /// because the stream waits for a collective that has failed. Empty: no such thing.
+  /// Sets a function that is called repeatedly while the host waits for the GPU. It throws if the
+  /// wait is pointless because the stream waits for a failed collective. Empty: no check.
   void set_interruption(std::function<void()> interruption) {
     interruption_ = std::move(interruption);
   }
-  /// Waits, on the host, until the event is done. Throws what the interruption throws, or
+  /// Blocks the host until the event completes. Throws what the interruption throws, or
   /// Error(kTimeout).
   void wait_on_host(CudaEvent event);
-  /// How often the host has waited for the GPU: an event that it asked for was not done.
+  /// Number of times the host had to wait for an event that was not complete yet.
   std::int64_t host_waits() const noexcept { return host_waits_; }
 
-  // Device
+  // Device interface
   DeviceType type() const noexcept override { return DeviceType::kCuda; }
   std::string name() const override;
   std::shared_ptr<Storage> allocate(Bytes nbytes) override;

@@ -9,7 +9,7 @@
 
 namespace gradsync {
 
-/// Events for use again and again: making one costs more than recording it. Thread-safe.
+/// A pool of events, because creating one costs more than recording it. Thread-safe.
 class EventPool {
  public:
   explicit EventPool(CudaApi& api) : api_(&api) {}
@@ -26,23 +26,24 @@ class EventPool {
   std::vector<CudaEvent> idle_;
 };
 
-/// An event of a pool, which goes back there when the last holder is gone.
+/// An event that returns to its pool when the last holder is gone.
 using EventPtr = std::shared_ptr<CUevent_st>;
 EventPtr take_event(const std::shared_ptr<EventPool>& pool);
 
-/// The rank's clock, read off events: CUDA knows only the time between two of them, so this holds
-/// one whose time is known. Times are exact to about a microsecond; they never lie in the future.
+/// Converts events to times on the rank's clock. CUDA only gives the time between two events, so
+/// this class keeps a reference event whose time is known. Times are accurate to about a
+/// microsecond and never lie in the future.
 ///
 /// Used by one thread.
 class EventTimeline {
  public:
-  /// Takes its bearings with a host wait, here and nowhere else.
+  /// Records the first reference, which takes the only host wait of this class.
   EventTimeline(CudaApi& api, std::shared_ptr<EventPool> pool, CudaStream stream,
                 const Clock& clock);
 
-  /// Of an event of the same device that is done. It becomes the new reference when it is later
-  /// than the last: CUDA gives differences as float milliseconds, which lose their precision with
-  /// time.
+  /// The time of a completed event of the same device. The event becomes the new reference if it is
+  /// later than the current one, because CUDA returns differences as float milliseconds, which lose
+  /// precision as they grow.
   Seconds time_of(const EventPtr& event);
 
  private:

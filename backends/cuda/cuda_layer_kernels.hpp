@@ -5,10 +5,10 @@
 #include "gradsync/backends/cuda/cuda_api.hpp"
 #include "gradsync/tensor/dtype.hpp"
 
-/// Launches of the kernels of the layers (kernels/layers.cu): what the CPU's
-/// engine/tensor/cpu_layer_kernels.hpp is to the CPU, for float32 and float64, over `rows` rows
-/// of `columns` contiguous elements, asynchronous, in stream order. Null pointers stand for
-/// gradients that are not wanted. A sum over rows or columns has a fixed order.
+/// Launchers of the layer kernels (kernels/layers.cu), the CUDA counterpart of
+/// engine/tensor/cpu_layer_kernels.hpp: float32 and float64, over `rows` rows of `columns`
+/// contiguous elements, asynchronous, in stream order. A null pointer means that the gradient is
+/// not needed. Sums over rows or columns have a fixed order.
 namespace gradsync::cuda {
 
 /// out[row] = bias
@@ -18,12 +18,12 @@ void fill_rows(CudaStream stream, DType dtype, void* out, const void* bias, std:
 void sum_rows(CudaStream stream, DType dtype, void* out, const void* x, std::int64_t rows,
               std::int64_t columns);
 
-/// out[i] = weight[ids[i]]. An id outside [0, table_rows) gives zeros and sets *bad_index, in
-/// memory that host and device share, to 1 + its position (one of them, if there are several).
+/// out[i] = weight[ids[i]]. An id outside [0, table_rows) yields zeros and sets *bad_index, in
+/// memory shared by host and device, to 1 + its position (any one of them if there are several).
 void gather_rows(CudaStream stream, DType dtype, void* out, const void* weight,
                  const std::int64_t* ids, std::int64_t count, std::int64_t columns,
                  std::int64_t table_rows, std::int64_t* bad_index);
-/// out[row] = sum of those x[i] whose ids[i] is row, in the order of i.
+/// out[row] = sum of the x[i] with ids[i] == row, in the order of i.
 void scatter_add_rows(CudaStream stream, DType dtype, void* out, const void* x,
                       const std::int64_t* ids, std::int64_t count, std::int64_t columns,
                       std::int64_t table_rows);
@@ -42,12 +42,12 @@ void layer_norm_backward(CudaStream stream, DType dtype, void* grad_x, void* gra
                          const void* inverse_deviation, const void* weight, std::int64_t rows,
                          std::int64_t columns);
 
-/// Over columns instead of rows; also moves the running moments.
+/// Reduces over rows, per column; also updates the running moments.
 void batch_norm(CudaStream stream, DType dtype, void* out, void* mean, void* inverse_deviation,
                 void* running_mean, void* running_variance, const void* x, const void* weight,
                 const void* bias, double momentum, double eps, std::int64_t rows,
                 std::int64_t columns);
-/// grad_weight and grad_bias are always wanted, grad_x is made of them.
+/// grad_weight and grad_bias are always computed, because grad_x depends on them.
 void batch_norm_backward(CudaStream stream, DType dtype, void* grad_x, void* grad_weight,
                          void* grad_bias, const void* grad_out, const void* x, const void* mean,
                          const void* inverse_deviation, const void* weight, std::int64_t rows,
@@ -64,7 +64,7 @@ void sum(CudaStream stream, DType dtype, void* out, const void* x, std::int64_t 
 void fill_from(CudaStream stream, DType dtype, void* x, const void* value, std::int64_t count);
 
 /// log_normalizer[row] = log(sum(exp(row))); *loss = mean over rows of log_normalizer - the
-/// target's logit. A target outside [0, columns) counts nothing and sets *bad_index as in
+/// target's logit. A target outside [0, columns) contributes nothing and sets *bad_index as in
 /// gather_rows.
 void cross_entropy(CudaStream stream, DType dtype, void* loss, void* log_normalizer,
                    const void* logits, const std::int64_t* targets, std::int64_t rows,

@@ -27,12 +27,12 @@ const std::byte* element(const Tensor& tensor, std::int64_t index) {
   return tensor.data() + index * static_cast<std::int64_t>(element_size(tensor.dtype()));
 }
 
-/// How qkv[batch, seq, 3 d], context[batch, seq, d] and probabilities[batch, heads, seq, seq] lie
-/// in memory. Attention is a small product for each head of each sequence. The heads of one
-/// sequence lie at equal distances, and so do the sequences of one head: either can be one batched
-/// product. The longer way is taken, which leaves the fewest calls.
+/// The memory layout of qkv[batch, seq, 3 d], context[batch, seq, d] and probabilities[batch,
+/// heads, seq, seq]. Attention is a small product for each head of each sequence. The heads of one
+/// sequence are equidistant in memory, and so are the sequences of one head, so either can be one
+/// batched product. The larger of the two is the batch, which takes the fewest calls.
 struct AttentionShape {
-  /// Elements from one sequence to the next, and from one head to the next.
+  /// Distance in elements between consecutive sequences, and between consecutive heads.
   struct Distances {
     std::int64_t sequence, head;
   };
@@ -46,7 +46,7 @@ struct AttentionShape {
         calls(std::min(batch, heads)),
         per_call(std::max(batch, heads)) {}
 
-  /// part 0, 1, 2: queries, keys, values. `call` counts what a call takes one of.
+  /// part 0, 1, 2: queries, keys, values. `call` is the index of the batched call.
   MatrixOperand of_qkv(const Tensor& qkv, std::int64_t call, std::int64_t part,
                        bool transposed = false) const {
     return operand(qkv, part * width, 3 * width, in_qkv(), call, transposed);
@@ -69,7 +69,7 @@ struct AttentionShape {
 
   MatrixOperand operand(const Tensor& tensor, std::int64_t begin, std::int64_t stride,
                         const Distances& distances, std::int64_t call, bool transposed) const {
-    const bool takes_heads = calls == batch;  // of one sequence
+    const bool takes_heads = calls == batch;  // each call takes all heads of one sequence
     return {element(tensor, begin + call * (takes_heads ? distances.sequence : distances.head)),
             stride, takes_heads ? distances.head : distances.sequence, transposed};
   }
@@ -101,7 +101,7 @@ void CudaLayers::check_indices() {
                   " is outside the table; is vocab_size large enough for the data?");
 }
 
-/// The product's c is where `into` says (an operand is const by its type alone).
+/// Writes the result to `into` (const only because of MatrixOperand's pointer type).
 void CudaLayers::multiply(MatrixProduct product, const MatrixOperand& into) {
   product.c = const_cast<void*>(into.data);
   product.c_stride = into.stride;

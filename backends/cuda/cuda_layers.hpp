@@ -8,9 +8,9 @@ namespace gradsync {
 
 class CudaDevice;
 
-/// The operations of a model's layers on CUDA: products by cuBLAS, the rest by kernels of ours
-/// (kernels/layers.cu), all in the device's compute stream. float32 and float64 are computed in
-/// their own precision, the 16-bit types in float32 with a rounding of each result.
+/// The operations of a model's layers on CUDA: matrix products by cuBLAS, the rest by our own
+/// kernels (kernels/layers.cu), all on the device's compute stream. float32 and float64 are
+/// computed in their own precision; the 16-bit types in float32, rounding each result once.
 class CudaLayers final : public Kernels {
  public:
   CudaLayers(CudaDevice& device, CublasApi& products);
@@ -18,8 +18,8 @@ class CudaLayers final : public Kernels {
   CudaLayers(const CudaLayers&) = delete;
   CudaLayers& operator=(const CudaLayers&) = delete;
 
-  /// Throws Error(kMisuse) if an index of an embedding or a target was outside its table. The GPU
-  /// finds it, so the host learns of it late: to be called when it has waited.
+  /// Throws Error(kMisuse) if an embedding index or a target was out of range. The GPU detects this
+  /// asynchronously, so call it after the host has waited for the GPU.
   void check_indices();
 
   void linear_forward(Tensor& out, const Tensor& x, const Tensor& weight,
@@ -60,7 +60,7 @@ class CudaLayers final : public Kernels {
   CudaApi& api_;
   CudaStream stream_;
   CublasApi& products_;
-  std::int64_t* bad_index_;  // pinned: the kernels write to it, once things go wrong
+  std::int64_t* bad_index_;  // pinned; written by kernels on a bad index
 };
 
 }  // namespace gradsync

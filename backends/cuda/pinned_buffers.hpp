@@ -7,15 +7,15 @@
 
 namespace gradsync {
 
-/// Page-locked host memory between the host's tensors and the GPU. A copy from ordinary memory
-/// would hold the host up until the stream gets to it; from here it does not: a buffer is used
-/// again when its copy is done. Used by one thread.
+/// Page-locked staging buffers between host tensors and the GPU. An asynchronous copy from pageable
+/// memory would block the host until the stream reaches it. A buffer is reused once its copy has
+/// completed. Used by one thread.
 class PinnedBuffers {
  public:
   struct Buffer {
     std::byte* data;
     Bytes nbytes;
-    EventPtr last_use;  ///< null when it has not been used
+    EventPtr last_use;  ///< null if never used
   };
 
   PinnedBuffers(CudaApi& api, std::shared_ptr<EventPool> events)
@@ -24,9 +24,9 @@ class PinnedBuffers {
   PinnedBuffers(const PinnedBuffers&) = delete;
   PinnedBuffers& operator=(const PinnedBuffers&) = delete;
 
-  /// One of at least `nbytes` that no copy is using; the caller owns it until `used`.
+  /// Takes a buffer of at least `nbytes` that no copy is using; the caller owns it until `used`.
   Buffer take(Bytes nbytes);
-  /// Gives it back; what is in `stream` now still uses it.
+  /// Returns the buffer; work that is in `stream` now still uses it.
   void used(Buffer buffer, CudaStream stream);
 
  private:

@@ -57,7 +57,7 @@ class AbortableBuffer final : public UnboundBuffer {
     const auto begin = steady_clock::now();
     auto left = std::chrono::duration_cast<milliseconds>(deadline_ - begin);
     if (timeout != gloo::transport::kUnsetTimeout) left = std::min(left, timeout);
-    // Gloo takes zero and less for "at once" in waits; a deadline that has passed ends here too.
+    // Gloo waits treat zero and less as "poll"; an expired deadline ends here too.
     left = std::max(left, milliseconds(1));
     try {
       if (inner_wait(left)) return true;
@@ -91,7 +91,7 @@ class AbortableBuffer final : public UnboundBuffer {
   int receiving_from_ = -1;
 };
 
-/// Makes buffers; the connections are those of the context that was connected.
+/// Creates the buffers, over the connections of the wrapped context.
 class AbortableTransport final : public gloo::transport::Context {
  public:
   AbortableTransport(std::shared_ptr<gloo::Context> connected,

@@ -16,9 +16,9 @@
 namespace gradsync {
 namespace {
 
-/// Calls `found(offset, sockaddr_in or sockaddr_in6)` for every address; nothing else in the bytes
-/// has the family, a port and the zeros that the kernel puts into an address. `found` returns
-/// whether to go on.
+/// Calls `found(offset, sockaddr_in or sockaddr_in6)` for every address; no other bytes have the
+/// family, a port and the zeros that the kernel puts into an address. `found` returns whether to
+/// continue.
 template <typename Found>
 void for_each_address(const std::vector<char>& bytes, const Found& found) {
   for (std::size_t at = 0; at + sizeof(sockaddr_in) <= bytes.size(); ++at) {

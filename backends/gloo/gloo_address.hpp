@@ -5,18 +5,18 @@
 
 namespace gradsync {
 
-/// What a rank publishes for Gloo's rendezvous is bytes of Gloo's own, which hold a socket address:
-/// one for each peer (2022), or one for all (since 2023), whatever else stands around them.
+/// Access to the socket addresses that ranks publish for Gloo's rendezvous. The published bytes
+/// have a Gloo-internal format that contains one address per peer (2022) or a single address (since
+/// 2023).
 
-/// The first address in what was published, without its port, as Gloo writes it in its errors:
-/// "127.0.0.1"; empty where there is none.
+/// The first published address, without its port, as Gloo prints it in errors: "127.0.0.1"; empty
+/// if there is none.
 std::string published_address(const std::vector<char>& published);
 
-/// Whether it is the address of a socket that is bound to all interfaces, 0.0.0.0 or ::, which is
-/// nobody's.
+/// Whether this is the wildcard address 0.0.0.0 or ::, to which nobody can connect.
 bool is_nobodys(const std::string& address);
 
-/// A port of this machine that nobody listens at, and nobody will as long as the object lives.
+/// A port of this machine on which nothing listens, reserved for the lifetime of the object.
 class DeadPort {
  public:
   explicit DeadPort(int family);
@@ -30,8 +30,8 @@ class DeadPort {
   int number_ = 0;
 };
 
-/// Puts 0.0.0.0 (or ::) and `port` in the place of every address. Gloo lets the rank with the
-/// higher address connect, so all others try to, and are refused.
+/// Replaces every address by 0.0.0.0 (or ::) and `port`. In Gloo the rank with the higher address
+/// connects, so all other ranks connect to this one and are refused.
 void make_nobodys(std::vector<char>& published, int port);
 
 }  // namespace gradsync

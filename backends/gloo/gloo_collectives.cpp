@@ -11,7 +11,7 @@
 namespace gradsync {
 namespace {
 
-/// Calls `f` with a value of an unsigned type as wide as the elements: Gloo wants a type, but only
+/// Calls `f` with a value of an unsigned type of the element's width: Gloo needs a type, but only
 /// its size matters (the reduction is ours).
 template <typename F>
 void with_element_type(DType dtype, const F& f) {

@@ -10,9 +10,9 @@
 
 namespace gradsync {
 
-/// Gloo's collectives on CPU tensors. They block until this rank has its result and throw
-/// TransferError. Every rank calls the same one with the same `tag`; at one time no other
-/// collective of the context may use that tag.
+/// Gloo's collectives on CPU tensors. They block until this rank has its result; they throw
+/// TransferError. Every rank must call the same collective with the same `tag`, which no concurrent
+/// collective of the context may use.
 
 void gloo_allreduce(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag,
                     const Tensor& tensor, ReduceOp op);

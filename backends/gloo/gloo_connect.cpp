@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What Gloo's rendezvous needs of a store.
+/// The store interface for Gloo's rendezvous.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
   GlooStore(std::shared_ptr<gradsync::Store> store, Seconds timeout)
@@ -43,7 +43,7 @@ class GlooStore final : public gloo::rendezvous::Store {
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override { store_->wait(keys, timeout_); }
-  // Gloo's own timeout is dropped: connect_gloo shortens it for another reason (see there).
+  // Ignores Gloo's own timeout, which connect_gloo shortens for another reason (see there).
   void wait(const std::vector<std::string>& keys, const milliseconds&) override {
     store_->wait(keys, timeout_);
   }
@@ -53,13 +53,13 @@ class GlooStore final : public gloo::rendezvous::Store {
   }
 #endif
 
-  /// A fault: this rank's address is from now on given as one that leads nowhere.
+  /// Fault injection: publish an unreachable address for this rank from now on.
   void publish_wrong_address(int family) {
     wrong_port_.emplace(family);
   }
-  /// What `rank` has published; empty if nothing yet.
+  /// The address that `rank` has published; empty if none yet.
   std::string address_of(int rank) {
-    constexpr Seconds kShort{0.1};  // the rendezvous has failed already
+    constexpr Seconds kShort{0.1};  // the rendezvous has already failed
     try {
       const std::string value = store_->get(std::to_string(rank), kShort);
       return published_address({value.begin(), value.end()});
@@ -80,7 +80,7 @@ struct LocalAddress {
   bool loopback = false;
 };
 
-/// The address of this machine from which packets to `host` leave. Sends nothing.
+/// The local address from which packets to `host` are sent. Sends nothing.
 LocalAddress address_towards(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -91,7 +91,7 @@ LocalAddress address_towards(const std::string& host) {
                 fmt::format("MASTER_ADDR {} cannot be resolved: {}", host, ::gai_strerror(failed)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
-  // IPv4 first: "localhost" often has both, and Gloo's ranks must agree on one.
+  // IPv4 first: "localhost" often resolves to both, and Gloo's ranks must agree on one.
   for (const int family : {AF_INET, AF_INET6}) {
     for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
       if (info->ai_family != family) continue;
@@ -136,8 +136,8 @@ gloo::transport::tcp::attr device_attributes(const RankEnvironment& environment,
   return attributes;
 }
 
-/// The ranks that Gloo's error means, by the addresses that they have published: one that leads
-/// nowhere, or else the one that the error names, if it is one rank's.
+/// The ranks that Gloo's error refers to, by their published addresses: those with an unreachable
+/// address, otherwise the rank that owns the address in the error, if it is unique.
 std::vector<int> unreachable_ranks(GlooStore& store, const RankEnvironment& environment,
                                    const std::string& error) {
   std::vector<int> nowhere, named;
@@ -169,7 +169,7 @@ std::shared_ptr<gloo::Context> connect_gloo(const RankEnvironment& environment,
       gloo_store.publish_wrong_address(attributes.ai_family == AF_INET6 ? AF_INET6 : AF_INET);
     }
     auto device = gloo::transport::tcp::CreateDevice(attributes);
-    // Gloo gives a connection five times the context's timeout to come about.
+    // Gloo's connect timeout is five times the context's timeout.
     constexpr int kGlooConnectFactor = 5;
     context->setTimeout(std::max(milliseconds(1), timeout_ms / kGlooConnectFactor));
     context->connectFullMesh(gloo_store, device);

@@ -10,13 +10,13 @@
 
 namespace gradsync {
 
-/// Connects this rank with every other over TCP and returns Gloo's context. All ranks call it, with
+/// Connects this rank to all others over TCP and returns Gloo's context. All ranks call it, with
 /// the same store and the same `key_prefix`, which no earlier context may have used.
 ///
-/// Listens on `interface`; where that is empty on the one that GLOO_SOCKET_IFNAME names, else on
-/// the one through which MASTER_ADDR is reached. Throws ConnectError where a connection does not
-/// come about, or not in time, Error(kUsage) where the address cannot work. `wrong_address`: a
-/// fault; the others are given an address that leads nowhere.
+/// Listens on `interface`; if empty, on the one named by GLOO_SOCKET_IFNAME, otherwise on the one
+/// that routes to MASTER_ADDR. Throws ConnectError if a connection fails or times out, and
+/// Error(kUsage) if the address cannot work. `wrong_address` injects a fault: the rank publishes an
+/// unreachable address.
 std::shared_ptr<gloo::Context> connect_gloo(const RankEnvironment& environment,
                                             std::shared_ptr<Store> store,
                                             const std::string& key_prefix,

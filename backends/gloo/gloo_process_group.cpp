@@ -28,24 +28,25 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// For the store's answers when a failure is published: the job is ending, nobody waits for long.
+/// Timeout of store calls that publish a failure: short, because the job is ending.
 constexpr Seconds kStoreTimeout{5};
-/// How long a rank whose neighbour vanished waits for someone who knows why (the launcher, which
-/// sees the signal, or the neighbour itself, which publishes before it closes).
+/// How long a rank whose neighbor vanished waits for an explanation (from the launcher, which sees
+/// the signal, or from the neighbor, which publishes before it closes its connections).
 constexpr Seconds kExplanationTime{0.3};
-/// Between finding that a neighbour is at another collective and ending the job: the other ranks
-/// are on their way, and the records that they leave by then are the votes on who is the odd one.
+/// Delay between finding a mismatch and ending the job. The other ranks arrive in this time, and
+/// their records are the votes on which rank is the odd one out.
 constexpr Seconds kVoteTime{0.2};
-/// A rank in shutdown lets those that wait in a collective time out first: their error says more.
+/// Extra time for a rank in shutdown, so that ranks blocked in a collective time out first: their
+/// error says more.
 constexpr Seconds kShutdownExtra{1};
 
 milliseconds to_milliseconds(Seconds timeout) {
   return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(timeout));
 }
 
-/// Under which the messages of a collective meet. Collectives that run at the same time differ in
-/// the upper part, whatever the hash; collectives that differ between ranks differ in the lower
-/// one.
+/// The tag under which the messages of a collective match. Concurrent collectives differ in the
+/// upper bits, whatever their hashes; mismatched collectives of different ranks differ in the lower
+/// bits.
 std::uint32_t message_tag(std::int64_t sequence, const std::string& signature_text) {
   return static_cast<std::uint32_t>(sequence & 0xff) << 24 |
          (stable_hash(signature_text) & 0x00ffffffu);
@@ -75,11 +76,12 @@ struct GlooProcessGroup::Impl {
   void run(GlooWork& work);
   void transfer(const GlooWork& work);
 
-  /// Turns what a collective threw into the failure of the job that holds.
+  /// Converts a collective's exception to the failure of the job that holds.
   Failure diagnose(const CollectiveRecord& record, const TransferError& e);
   std::optional<Failure> wait_for_failure_elsewhere(Seconds timeout);
   std::vector<int> closed_peers();
-  /// Publishes it, unless there was one; ends this rank's works with the one that holds.
+  /// Publishes the failure unless there is an earlier one, and ends this rank's works with the one
+  /// that holds.
   Failure fail(const Failure& failure);
   /// Ends this rank's works; only the first failure counts.
   void stop(const Failure& failure);
@@ -87,7 +89,7 @@ struct GlooProcessGroup::Impl {
 
   void shutdown();
 
-  /// The number that a rank of this group has in the job.
+  /// Converts a rank of this group to its rank in the job.
   int job_rank(int rank) const {
     return members.empty() ? rank : members[static_cast<std::size_t>(rank)];
   }
@@ -97,7 +99,7 @@ struct GlooProcessGroup::Impl {
   const RankEnvironment env;
   std::shared_ptr<Store> store;
   const Options options;
-  const std::vector<int> members;  // of a subgroup: its ranks' numbers in the job; else empty
+  const std::vector<int> members;  // of a subgroup: job ranks of its members; otherwise empty
 
   std::shared_ptr<gloo::Context> connected;
   std::shared_ptr<BufferRegistry> registry = std::make_shared<BufferRegistry>();
@@ -124,7 +126,7 @@ GlooProcessGroup::Impl::Impl(GlooProcessGroup& owner, const RankEnvironment& env
       store(std::move(job_store)),
       options(chosen),
       members(std::move(group_members)) {
-  // Gloo writes to sockets without MSG_NOSIGNAL: a peer that has gone would kill this process.
+  // Gloo writes to sockets without MSG_NOSIGNAL, so a lost peer would kill this process.
   std::signal(SIGPIPE, SIG_IGN);
   const auto begin = steady_clock::now();
   const std::string prefix = "group/" + options.name;
@@ -149,7 +151,7 @@ GlooProcessGroup::Impl::~Impl() {
   bool ended_well = false;
   {
     const std::lock_guard lock(mutex);
-    // A subgroup says nothing of the job's end.
+    // A subgroup does not announce the job's end.
     ended_well = all_ended || first_failure.has_value() || !members.empty();
   }
   if (!ended_well) {
@@ -211,7 +213,7 @@ void GlooProcessGroup::Impl::run(GlooWork& work) {
     } catch (const Error& e) {
       end = fail({self(), e.code(), e.what(), {}});
     } catch (const std::exception& e) {
-      // Gloo's own checks (EnforceNotMet) and the like; after a failure its pairs may be closed.
+      // E.g. Gloo's own checks (EnforceNotMet); after a failure its pairs may be closed.
       end = failure();
       if (!end) end = fail({self(), ErrorCode::kInternal, e.what(), {}});
     }
@@ -227,9 +229,9 @@ void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
   const GlooDeadline deadline = steady_clock::now() + timeout;
   const std::string mine = signature(record);
   if (signatures) {
-    // No rank moves a byte before its left neighbour has said that it is at the same collective. A
-    // rank further away may be at another one; its messages have another tag and find no buffer
-    // here.
+    // No rank moves data before its left neighbor has confirmed that it is at the same collective.
+    // A more distant rank may be at another one; its messages have a different tag and match no
+    // buffer here.
     if (const auto theirs = signatures->exchange(record.sequence, mine, timeout)) {
       wait_for_failure_elsewhere(kVoteTime);
       throw Error(ErrorCode::kDesync,
@@ -251,8 +253,8 @@ Failure GlooProcessGroup::Impl::diagnose(const CollectiveRecord& record, const T
                              record.sequence, describe(record.label), job_rank(e.peer)),
                  {}});
   }
-  // A connection is closed. Ranks publish a failure before they close, so either there is one, or
-  // the peer's process has ended without a word.
+  // A connection was closed. Ranks publish a failure before they close, so either there is one, or
+  // the peer's process died without reporting.
   if (auto known = wait_for_failure_elsewhere(kExplanationTime)) return *known;
   const std::vector<int> peers = closed_peers();
   if (peers.empty()) return fail({self(), ErrorCode::kInternal, e.what(), {}});
@@ -269,8 +271,8 @@ std::optional<Failure> GlooProcessGroup::Impl::wait_for_failure_elsewhere(Second
 }
 
 std::vector<int> GlooProcessGroup::Impl::closed_peers() {
-  // A pair whose connection broke refuses to send. To the others it announces an empty message that
-  // nobody will receive; the context is about to be closed.
+  // A pair with a broken connection refuses to send. On the intact ones the probe only announces an
+  // empty message that is never received; the context is about to be closed.
   constexpr std::uint64_t kProbeSlot = std::uint64_t{1} << 63;
   std::vector<int> closed;
   const auto probe = connected->createUnboundBuffer(nullptr, 0);
@@ -288,7 +290,7 @@ std::vector<int> GlooProcessGroup::Impl::closed_peers() {
 Failure GlooProcessGroup::Impl::fail(const Failure& failure_here) {
   Failure holding = failure_here;
   try {
-    // First published, then closed: whoever sees the connection close can find the reason.
+    // Publish before closing: whoever sees the connection close can then find the reason.
     holding = publish_failure(*store, failure_here, kStoreTimeout);
   } catch (const Error&) {
     // The store is gone; the other ranks' watchers notice that themselves.
@@ -318,7 +320,7 @@ void GlooProcessGroup::Impl::shutdown() {
   record.label.what = "waiting for all ranks to finish";
 
   std::unique_lock lock(mutex);
-  // Bounded by the deadlines of the works that are still under way.
+  // Bounded: every work in flight has a deadline.
   changed.wait(lock, [&] { return queue.empty() && running == 0; });
   if (!first_failure) {
     lock.unlock();

@@ -9,45 +9,45 @@
 
 namespace gradsync {
 
-/// Collectives among processes through Gloo over TCP.
+/// Collectives between processes through Gloo over TCP.
 ///
-/// All-reduce is Gloo's ring (reduction order and bits are Gloo's) with the reduction functions of
+/// All-reduce is Gloo's ring (same reduction order and bits) with the reduction functions of
 /// engine/comm/reduce_functions.hpp; float16 and bfloat16 are rounded to nearest even at every hop.
 ///
 /// Works run on `threads` communication threads. With one (the default) they run in program order;
-/// with more, several may be under way at once and end out of order, as in PyTorch's Gloo group.
+/// with more, several may run concurrently and complete out of order, as in PyTorch's Gloo group.
 ///
-/// Before the bytes of a collective move each rank compares its signature (operation, elements,
-/// dtype, root, reduction, label) with its left neighbour's; over the ring that compares all. A
-/// difference ends every rank with kDesync that names both. In addition the signature is part of
-/// the tag under which messages meet, so collectives that differ cannot exchange data: no
-/// corruption, no abort. The cost is one small message to the neighbour for each collective.
+/// Before any data of a collective moves, each rank compares its signature (operation, elements,
+/// dtype, root, reduction, label) with its left neighbor's, which around the ring compares all
+/// ranks. A mismatch ends every rank with a kDesync error that names both signatures. The signature
+/// is also part of the message tag, so mismatched collectives can never exchange data: no
+/// corruption, no abort. The cost is one small message to the neighbor per collective.
 ///
-/// The first failure anywhere (an error, a timeout, a death that the launcher or a neighbour
-/// notices) is published through the store, and ends the pending and all later works of every rank
-/// at once: kTimeout on the rank whose wait ran out, kRankDied where a rank died, kDesync for a
-/// mismatch on all ranks, kPeerFailed elsewhere.
+/// The first failure anywhere (an error, a timeout, a death noticed by the launcher or a neighbor)
+/// is published through the store and fails all pending and later works of every rank at once:
+/// kTimeout on the rank that timed out, kRankDied if a rank died, kDesync on all ranks for a
+/// mismatch, kPeerFailed otherwise.
 class GlooProcessGroup final : public ProcessGroup {
  public:
   struct Options : GroupOptions {
     int threads = 1;             ///< communication threads, 1 to 8
-    std::string interface;       ///< network interface; empty: the one that reaches MASTER_ADDR
-    bool wrong_address = false;  ///< a fault: the others are given an address that leads nowhere
+    std::string interface;       ///< network interface; empty: the one that routes to MASTER_ADDR
+    bool wrong_address = false;  ///< injected fault: publish an unreachable address
   };
 
-  /// Blocks until all ranks have joined and are connected, or the timeout ends (kTimeout, with the
-  /// ranks that did not come). `job` must outlive the group.
+  /// Blocks until all ranks have joined and are connected; throws kTimeout, naming the missing
+  /// ranks, when the timeout expires. `job` must outlive the group.
   GlooProcessGroup(const RankEnvironment& environment, const JobStore& job, Clock& clock,
                    const Options& options);
-  /// Without a `shutdown()` that returned, tells the others that this rank is gone.
+  /// If `shutdown()` has not returned, tells the other ranks that this one is gone.
   ~GlooProcessGroup() override;
 
   void stall() override;
   std::string backend_name() const override { return "gloo"; }
   void shutdown() override;
 
-  /// Tells all ranks that this one failed, for a reason that is not a collective's, and ends its
-  /// works. Safe to call from any thread; only the first failure of a job counts.
+  /// Tells all ranks that this one failed for a reason outside of a collective, and fails its
+  /// works. May be called from any thread; only the first failure of a job counts.
   void abort(ErrorCode code, const std::string& cause);
 
  protected:

@@ -13,12 +13,12 @@
 
 namespace gradsync {
 
-/// A collective on its way through a communication thread. Keeps its tensors alive (in `operation`)
-/// until it is done.
+/// A collective executed by a communication thread. Keeps its tensors alive (in `operation`) until
+/// it completes.
 class GlooWork final : public Work {
  public:
-  /// What to do once the ranks have agreed on what it is. `context` makes buffers that end at the
-  /// collective's deadline; `tag` keeps its messages apart from all others.
+  /// The transfer, run once the ranks have agreed on the signature. `context` creates buffers with
+  /// the collective's deadline; `tag` separates its messages from all others.
   using Operation =
       std::function<void(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag)>;
 
@@ -39,7 +39,7 @@ class GlooWork final : public Work {
     changed_.notify_all();
   }
 
-  /// The communication thread bounds it: every transfer of a collective has a deadline.
+  /// Cannot block forever: every transfer of a collective has a deadline.
   void wait() override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_; });

@@ -15,7 +15,7 @@ std::uint64_t slot(std::int64_t sequence) {
   return (std::uint64_t{1} << 62) | static_cast<std::uint64_t>(sequence);
 }
 
-/// A text that fits into a message and still differs where the texts differ.
+/// Shortens a text to fit into a message, such that different texts stay different.
 std::string shorten(const std::string& text, std::size_t limit) {
   if (text.size() <= limit) return text;
   const std::string mark = fmt::format("... [{:08x}]", stable_hash(text));
@@ -45,7 +45,7 @@ std::optional<std::string> SignatureExchange::exchange(std::int64_t sequence,
                                                        std::chrono::milliseconds timeout) {
   const std::string mine = shorten(signature, kMaxText);
   Entry& e = entry(sequence);
-  if (e.sent) e.send_buffer->waitSend(timeout);  // the message of a whole window ago
+  if (e.sent) e.send_buffer->waitSend(timeout);  // the message sent one window ago
   e.outgoing.length = static_cast<std::uint16_t>(mine.size());
   std::memcpy(e.outgoing.text.data(), mine.data(), mine.size());
   e.send_buffer->send(right_, slot(sequence));

@@ -11,12 +11,12 @@
 
 namespace gradsync {
 
-/// Tells the right neighbour (rank + 1) what each collective of this rank is, and learns from the
-/// left one. Where all neighbours agree, all ranks do.
+/// Sends the signature of each collective to the right neighbor (rank + 1) and receives the left
+/// neighbor's. If all neighbors agree, all ranks agree.
 ///
-/// Receives are posted a window ahead, so that a signature travels in one message when its time has
-/// come, and sends complete without the neighbour being there yet (a broadcast's root may run
-/// ahead). Thread-safe for calls with different sequence numbers.
+/// Receives are posted a window ahead, so a signature takes a single message, and sends complete
+/// before the neighbor arrives (a broadcast's root may run ahead). Thread-safe for calls with
+/// different sequence numbers.
 class SignatureExchange {
  public:
   SignatureExchange(std::shared_ptr<gloo::Context> connected,
@@ -24,8 +24,8 @@ class SignatureExchange {
 
   int left_neighbour() const noexcept { return left_; }
 
-  /// Sends the signature of collective `sequence` to the right, receives the left neighbour's, and
-  /// returns that if the two differ. Throws TransferError.
+  /// Sends the signature of collective `sequence` to the right neighbor and receives the left
+  /// neighbor's. Returns the received one if they differ. Throws TransferError.
   std::optional<std::string> exchange(std::int64_t sequence, const std::string& signature,
                                       std::chrono::milliseconds timeout);
 

@@ -27,14 +27,16 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// Between fork and exec: only async-signal-safe calls, since other threads of the launcher may
-/// hold any lock. Does not return.
+/// Runs between fork and exec: only async-signal-safe calls, because other threads of the launcher
+/// may hold any lock. Does not return.
 [[noreturn]] void become(const ChildProgram& program, char* const* argv, char* const* envp,
                          int error_fd, pid_t launcher) {
   ::setsid();
-  // Before the program runs and starts others: the launcher may end at any moment.
+  // Register before the program runs and starts other processes: the launcher may die at any
+  // moment.
   if (program.guard_fd >= 0) OrphanGuard::add_this_group(program.guard_fd);
-  // The kernel kills this process when the launcher ends, however it ends; unless it has already.
+  // The kernel kills this process when the launcher dies. The launcher may already be dead, so
+  // check afterwards.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
 
@@ -112,7 +114,7 @@ int start_child(const ChildProgram& program) {
   ::close(error_pipe[1]);
   int error = pid < 0 ? fork_error : 0;
   if (pid > 0) {
-    // Ends without a byte when exec closes the pipe.
+    // Returns 0 bytes when exec closes the pipe.
     while (::read(error_pipe[0], &error, sizeof(error)) < 0 && errno == EINTR) {
     }
   }

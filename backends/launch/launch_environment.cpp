@@ -9,7 +9,7 @@ std::map<std::string, std::string> rank_variables(const LaunchOptions& options, 
   const std::string rank = std::to_string(options.node_rank * options.nproc_per_node + local_rank);
   const std::string world = std::to_string(options.nnodes * options.nproc_per_node);
   std::map<std::string, std::string> env = current_environment();
-  // Given by the user, these two stay; torchrun does the same.
+  // torchrun, too, leaves these two alone if the user has set them.
   if (options.nproc_per_node > 1) env.try_emplace("OMP_NUM_THREADS", "1");
   env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   const std::map<std::string, std::string> ours = {

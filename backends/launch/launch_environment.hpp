@@ -7,8 +7,8 @@
 
 namespace gradsync {
 
-/// The variables that torchrun sets for its workers, for the rank `local_rank` of this node.
-/// `host` and `port` are where the store is. Over them come options.env.
+/// The variables that torchrun sets for its workers, for the rank `local_rank` of this node. `host`
+/// and `port` are the address of the store. options.env overrides them.
 std::map<std::string, std::string> rank_variables(const LaunchOptions& options, int local_rank,
                                                   const std::string& host, int port);
 

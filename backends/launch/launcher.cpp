@@ -31,12 +31,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// How often ended children are looked for beside SIGCHLD, which another part of the process may
-/// have taken over.
+/// Poll interval for ended children, in case another part of the process has taken over SIGCHLD.
 constexpr std::chrono::milliseconds kPoll{200};
-/// After the last rank: for output that is still in the pipes (a grandchild may hold one open).
+/// After the last rank has ended: time to read output still in the pipes (a grandchild may hold one
+/// open).
 constexpr std::chrono::milliseconds kDrain{500};
-/// For other nodes' ranks to take the store's last answers.
+/// Time for other nodes' ranks to read the store's last answers.
 constexpr Seconds kOtherNodes{60};
 
 asio::steady_timer::duration to_duration(Seconds seconds) {
@@ -56,18 +56,18 @@ void check(const LaunchOptions& o) {
   }
 }
 
-/// A port that is free at this moment, for a store that rank 0 will serve.
+/// A currently free port, for a store that rank 0 will serve.
 int free_port() {
   const TcpStoreServer probe({.bind_address = "127.0.0.1", .port = 0});
   return probe.port();
 }
 
-/// Writes a whole line at once, so that lines of several ranks do not mix.
+/// Writes a whole line at once, so that the lines of several ranks do not interleave.
 void write_line(int fd, const std::string& line) {
   std::string_view rest = line;
   while (!rest.empty()) {
     const auto written = ::write(fd, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) return;  // nobody reads: the ranks go on
+    if (written < 0 && errno != EINTR) return;  // no reader left; the ranks continue
     if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -89,7 +89,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   int write_end() const { return write_end_; }
-  /// The child has its copy.
+  /// Closes the write end: the child has its copy.
   void started() {
     if (write_end_ >= 0) ::close(write_end_);
     write_end_ = -1;
@@ -174,7 +174,7 @@ class Launch {
   asio::steady_timer deadline_{io_};
   std::vector<Rank> ranks_;
   LaunchResult result_;
-  std::jthread failures_;  // last: it uses the others
+  std::jthread failures_;  // last member, because its thread uses the others
 };
 
 LaunchResult Launch::run() {
@@ -287,7 +287,7 @@ void Launch::on_end(Rank& rank, const ChildEnd& end) {
   rank.exit.signal = end.signal;
   rank.exit.time = steady_clock::now() - begin_;
   rank.exit.ended_by_launcher = rank.told_to_end;
-  // What the rank has started and left behind.
+  // Processes that the rank started and left behind.
   ::kill(-rank.exit.pid, SIGTERM);
   if (!rank.exit.failed() || rank.told_to_end) return;
   if (!result_.first_failure) {
@@ -306,10 +306,10 @@ RankEnvironment Launch::environment() const {
   return environment;
 }
 
-/// A rank that has told of a failure may block before its process ends, and all of them may: then
-/// no process that ends tells the launcher. It hears what is told in the store, which on other
-/// nodes than the first may come up later than this launcher, and go earlier: no failure by itself,
-/// since the program may have more to do than that of the first node.
+/// Watches the store for reported failures. A rank that has reported a failure may block before its
+/// process exits, and so may all the others; the launcher would then see no process end. On other
+/// nodes the store may start later than this launcher and stop earlier. Neither is a failure,
+/// because this node's program may run longer than the first node's.
 void Launch::watch_failures() {
   if (!options_.host_store) return;
   failures_ = std::jthread([this](const std::stop_token& stop) {
@@ -329,7 +329,7 @@ void Launch::watch_failures() {
         if (failure) asio::post(io_, [this, failure] { on_told_failure(*failure); });
         return;
       } catch (const Error&) {
-        pause();  // not there yet, or not any more; the ranks say so themselves where it matters
+        pause();  // store not up yet, or gone; ranks report that themselves
       }
     }
   });
@@ -350,11 +350,11 @@ void Launch::publish(const RankExit& exit) {
         *job.store,
         {exit.rank, ErrorCode::kRankDied, fmt::format("died ({})", exit.describe()), {}}, kTimeout);
   } catch (const Error&) {
-    // Another node's launcher served the store and has ended: its ranks know.
+    // Another node's launcher hosted the store and has exited; its ranks know.
   }
 }
 
-/// After `grace` SIGTERM to those that still run, and SIGKILL `kill_grace` later.
+/// Sends SIGTERM to the ranks still running after `grace`, and SIGKILL `kill_grace` later.
 void Launch::end_all_after(Seconds grace) {
   term_timer_.expires_after(to_duration(grace));
   term_timer_.async_wait([this](asio::error_code cancelled) {
@@ -367,13 +367,13 @@ void Launch::end_all_after(Seconds grace) {
 }
 
 void Launch::signal_all(int signal) {
-  // Those that have just ended by themselves did so before this signal.
+  // Ranks that have just exited did so before this signal.
   look_for_ended();
   for (Rank& rank : ranks_) {
     if (!rank.started || rank.ended) continue;
     rank.told_to_end = true;
     ::kill(-rank.exit.pid, signal);
-    // A stopped process would not see it.
+    // A stopped process would not handle SIGTERM.
     ::kill(-rank.exit.pid, SIGCONT);
   }
 }
@@ -396,8 +396,8 @@ void Launch::wait_for_other_nodes() {
   if (server_ && options_.nnodes > 1) server_->wait_until_idle(kOtherNodes);
 }
 
-/// Leaves no process: everything that is left of the ranks' groups is killed while the ranks' ids
-/// are still theirs.
+/// Leaves no process behind: kills what is left of the ranks' process groups, while the zombies
+/// still hold the group ids.
 void Launch::clean_up() {
   for (Rank& rank : ranks_) {
     if (!rank.started) continue;
@@ -416,7 +416,7 @@ std::string RankExit::describe() const {
 
 int LaunchResult::exit_status() const noexcept {
   constexpr int kSignalBase = 128;      // the shells' convention
-  constexpr int kDeadlineStatus = 124;  // that of timeout(1)
+  constexpr int kDeadlineStatus = 124;  // as in timeout(1)
   if (forwarded_signal != 0) return kSignalBase + forwarded_signal;
   if (first_failure) {
     return first_failure->signal != 0 ? kSignalBase + first_failure->signal

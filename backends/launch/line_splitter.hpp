@@ -6,18 +6,18 @@
 
 namespace gradsync {
 
-/// Cuts a stream into whole lines, so that the ranks' output can be mixed without cutting words.
+/// Splits a stream into whole lines, so that the output of several ranks can be interleaved.
 class LineSplitter {
  public:
   explicit LineSplitter(std::function<void(const std::string& line)> on_line)
       : on_line_(std::move(on_line)) {}
 
   void add(std::string_view bytes);
-  /// Hands out what came after the last line's end.
+  /// Emits the remainder after the last newline.
   void finish();
 
  private:
-  /// A line longer than this (a progress bar that never ends its line) is handed out in pieces.
+  /// A longer line (a progress bar that never ends its line) is emitted in pieces.
   static constexpr std::size_t kMaxLine = 64 * 1024;
 
   std::function<void(const std::string&)> on_line_;

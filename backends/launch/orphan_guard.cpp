@@ -19,13 +19,13 @@ namespace {
 constexpr int kDismiss = 0;
 constexpr std::size_t kMaxGroups = 4096;
 
-/// The guard's life. Messages: a group to watch, the negative of one to forget, or kDismiss. Only
-/// async-signal-safe calls: it is a fork of a process with threads.
+/// The guard's main loop. Messages: a group to watch, the negative of a group to forget, or
+/// kDismiss. Only async-signal-safe calls, because it is forked from a multithreaded process.
 [[noreturn]] void keep_guard(int fd) {
-  ::setsid();  // out of the reach of the terminal's signals
+  ::setsid();  // out of reach of terminal signals
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
-  // Whoever reads what the launcher prints must not have to wait for the guard; nor may it keep the
-  // launcher's sockets open.
+  // Close inherited descriptors: a reader of the launcher's output must not wait for the guard, and
+  // the guard must not keep the launcher's sockets open.
   if (fd != STDIN_FILENO) ::dup2(fd, STDIN_FILENO);
   ::close_range(STDIN_FILENO + 1, ~0u, 0);
 

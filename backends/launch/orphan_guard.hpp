@@ -2,9 +2,9 @@
 
 namespace gradsync {
 
-/// A small process that outlives the launcher by a moment: when the launcher ends without having
-/// dismissed it (kill -9, a crash) it kills the process groups of the ranks, so that nothing of the
-/// job stays behind, not even what a rank had started.
+/// A small process that kills the ranks' process groups if the launcher ends without dismissing it
+/// (kill -9, a crash), so that nothing of the job is left behind, including processes started by
+/// ranks.
 class OrphanGuard {
  public:
   OrphanGuard();
@@ -13,12 +13,12 @@ class OrphanGuard {
   OrphanGuard(const OrphanGuard&) = delete;
   OrphanGuard& operator=(const OrphanGuard&) = delete;
 
-  /// Where a child that leads a group says so, see add_this_group. Closed when it runs a program.
+  /// Where a child registers the group it leads, see add_this_group. Closed on exec.
   int fd() const noexcept { return fd_; }
-  /// Has the calling process's group watched by the guard behind `fd`. The child calls it, because
-  /// its parent may end before it knows the group. Async-signal-safe.
+  /// Registers the calling process's group with the guard behind `fd`. Called by the child, because
+  /// the parent may die before it knows the group. Async-signal-safe.
   static void add_this_group(int fd) noexcept;
-  /// Forgets it. Call it before the id can be given to another process.
+  /// Unregisters a group. Call it before the group id can be reused.
   void remove(int pgid);
 
  private:

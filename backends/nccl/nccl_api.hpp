@@ -11,10 +11,10 @@ struct ncclComm;
 
 namespace gradsync {
 
-/// NCCL's handle of a communicator, by the name that is part of its binary interface.
+/// NCCL's communicator handle, declared by its ABI name.
 using NcclComm = ncclComm*;
 
-/// ncclResult_t; the numbers are part of NCCL's binary interface.
+/// ncclResult_t; the values are part of NCCL's ABI.
 enum class NcclResult {
   kSuccess = 0,
   kUnhandledCudaError = 1,
@@ -22,8 +22,8 @@ enum class NcclResult {
   kInternalError = 3,
   kInvalidArgument = 4,
   kInvalidUsage = 5,
-  kRemoteError = 6,  ///< a peer is gone, or the network to it
-  kInProgress = 7,   ///< non-blocking communicators: ask get_async_error until it is another
+  kRemoteError = 6,  ///< a peer or the network to it is gone
+  kInProgress = 7,   ///< non-blocking communicators: poll get_async_error until it changes
 };
 
 /// "ncclSystemError", ...
@@ -33,16 +33,16 @@ struct NcclUniqueId {
   std::array<char, 128> bytes{};
 };
 
-/// What all ranks reduce with: the engine's operations, and NCCL's mean. The mean multiplies every
-/// input by 1/ranks (rounded to the data type) before the sum.
+/// NCCL's reductions: the engine's operations plus NCCL's average, which multiplies every input by
+/// 1/ranks (rounded to the data type) before the sum.
 enum class NcclReduceOp { kSum, kMax, kMin, kAverage };
 
-/// The calls of NCCL that the backend uses, and no others. Implementations: the real library
-/// (runtime/nccl_library.hpp, versions 2.18 to 2.30; what a version lacks is inside it), and the
-/// stand-in of the tests.
+/// The NCCL calls that the backend uses. Implementations: the real library
+/// (runtime/nccl_library.hpp, versions 2.18 to 2.30, which handles missing functions), and the
+/// tests' fake.
 ///
-/// Communicators are non-blocking: any call may return kInProgress, and none but get_async_error
-/// and abort may follow before that says otherwise. One thread at a time may call with one
+/// Communicators are non-blocking: any call may return kInProgress, and until get_async_error
+/// returns something else, only get_async_error and abort may be called. One thread at a time per
 /// communicator.
 class NcclApi {
  public:
@@ -50,24 +50,24 @@ class NcclApi {
 
   /// As ncclGetVersion: 22809 is 2.28.9.
   virtual int version() = 0;
-  /// NCCL's own words for the last error of the communicator (or of the process, for null).
+  /// NCCL's message for the last error of the communicator (or of the process, if null).
   virtual std::string last_error(NcclComm comm) = 0;
 
-  /// On one rank of a communicator-to-be; the others get the bytes by other ways.
+  /// Called on one rank of a new communicator; the others receive the bytes by other means.
   virtual NcclResult get_unique_id(NcclUniqueId& id) = 0;
-  /// All ranks, each with its device set. `name` shows up in NCCL's own logs where the version
-  /// knows names.
+  /// Called on all ranks, each with its device set. `name` appears in NCCL's logs if the version
+  /// supports names.
   virtual NcclResult init_rank(NcclComm& comm, int ranks, const NcclUniqueId& id, int rank,
                                const std::string& name) = 0;
-  /// All ranks of `parent` at once (2.18): a communicator of the same ranks. The new one's handle
-  /// is in `comm`, which must live until then, when the parent is no longer in progress; it may
-  /// itself be in progress still. Only if `can_split`.
+  /// Called on all ranks of `parent` (2.18): creates a communicator of the same ranks. NCCL writes
+  /// the handle to `comm`, which must stay valid until the parent is no longer in progress; the new
+  /// communicator may then still be in progress. Only if `can_split`.
   virtual bool can_split() = 0;
   virtual NcclResult split(NcclComm parent, int rank, NcclComm& comm, const std::string& name) = 0;
   virtual NcclResult get_async_error(NcclComm comm, NcclResult& error) = 0;
-  /// Ends what is under way on this rank and frees the communicator.
+  /// Aborts pending work on this rank and frees the communicator.
   virtual NcclResult abort(NcclComm comm) = 0;
-  /// Collective: flushes what is under way. Then `destroy` frees the communicator.
+  /// Collective: flushes pending work. `destroy` then frees the communicator.
   virtual NcclResult finalize(NcclComm comm) = 0;
   virtual NcclResult destroy(NcclComm comm) = 0;
 
@@ -76,17 +76,17 @@ class NcclApi {
                                 NcclReduceOp op, NcclComm comm, CudaStream stream) = 0;
   virtual NcclResult broadcast(const void* send, void* receive, std::size_t count, DType dtype,
                                int root, NcclComm comm, CudaStream stream) = 0;
-  /// `count` is that of one rank's part.
+  /// `count` is the size of one rank's part.
   virtual NcclResult all_gather(const void* send, void* receive, std::size_t count, DType dtype,
                                 NcclComm comm, CudaStream stream) = 0;
 
-  /// Makes the library's direct use of a buffer possible (2.19); false where it cannot be had. All
-  /// ranks register their buffers alike.
+  /// Registers a buffer so that NCCL can use it directly (2.19); false if not supported. All ranks
+  /// must register their buffers alike.
   virtual bool can_register() = 0;
   virtual NcclResult register_buffer(NcclComm comm, void* buffer, std::size_t nbytes,
                                      void*& handle) = 0;
   virtual NcclResult deregister_buffer(NcclComm comm, void* handle) = 0;
-  /// Device memory that may be registered; null when there is not enough. Only if `can_register`.
+  /// Device memory that may be registered; null if there is not enough. Only if `can_register`.
   virtual void* allocate(std::size_t nbytes) = 0;
   virtual void release(void* memory) noexcept = 0;
 };

@@ -9,7 +9,7 @@ namespace gradsync {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-constexpr std::chrono::microseconds kLook{20};  // between two looks at a call under way
+constexpr std::chrono::microseconds kLook{20};  // poll interval of a call in progress
 constexpr std::chrono::milliseconds kCreating{1};
 
 constexpr const char* kStartHint =
@@ -22,7 +22,7 @@ NcclCommunicator::NcclCommunicator(NcclApi& api, const NcclUniqueId& id, const O
                                    const std::function<void()>& check)
     : api_(api), options_(options) {
   try {
-    // Non-blocking: a rank that never comes would otherwise hold this one inside NCCL for ever.
+    // Non-blocking: a missing rank would otherwise block this one inside NCCL forever.
     come_up(api_.init_rank(comm_, options.size, id, options.rank, options.name), check);
   } catch (...) {
     abort();
@@ -39,13 +39,13 @@ NcclCommunicator::NcclCommunicator(NcclCommunicator& parent, const Options& opti
     });
     come_up(NcclResult::kInProgress, check);
   } catch (...) {
-    parent.abort();  // first: NCCL may be about to write the handle
+    parent.abort();  // first, because NCCL may be about to write the handle
     abort();
     throw;
   }
 }
 
-/// Looks until the new communicator is there.
+/// Polls until the new communicator is ready.
 void NcclCommunicator::come_up(NcclResult result, const std::function<void()>& check) {
   const auto deadline = Steady::now() + options_.timeout;
   while (result == NcclResult::kInProgress) {
@@ -81,7 +81,8 @@ void NcclCommunicator::require_alive(const char* what) const {
   }
 }
 
-/// Until NCCL has taken the call: neither the stream nor the communicator may be touched before.
+/// Waits until NCCL has accepted the call; before that, neither the stream nor the communicator may
+/// be used.
 void NcclCommunicator::finish(std::unique_lock<std::mutex>& lock, const char* what,
                               NcclResult result) {
   if (result == NcclResult::kSuccess) return;
@@ -125,7 +126,7 @@ bool NcclCommunicator::aborted() {
 void NcclCommunicator::abort() noexcept {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) return;
-  // NCCL frees the communicator also where abort reports an error: there is nothing left to do.
+  // NCCL frees the communicator even if abort reports an error; there is nothing left to do.
   static_cast<void>(api_.abort(comm_));
   comm_ = nullptr;
 }
@@ -138,7 +139,7 @@ void NcclCommunicator::close() noexcept {
     static_cast<void>(api_.destroy(comm_));
     comm_ = nullptr;
   } catch (const Error&) {
-    abort();  // a peer went away without saying so; this rank's work is done all the same
+    abort();  // a peer left without shutdown; this rank's work is complete anyway
   }
 }
 

@@ -9,36 +9,37 @@
 
 namespace gradsync {
 
-/// A non-blocking communicator, with the rules of its use: one thread at a time inside NCCL, no
-/// call before the one before it is through, abort by anybody and no call afterwards.
+/// A non-blocking communicator that enforces NCCL's rules: one thread at a time, no call before the
+/// previous one has completed, abort from any thread, and no call after an abort.
 ///
-/// Thread-safe. No call blocks for long: where NCCL says kInProgress the lock is given up between
-/// two looks, so that a watchdog can abort.
+/// Thread-safe. No call blocks for long: while NCCL reports kInProgress the lock is released
+/// between polls, so that a watchdog can abort.
 class NcclCommunicator {
  public:
   struct Options {
     int rank = 0;
     int size = 1;
     std::string name;
-    Seconds timeout{0};  ///< of the creation, and of each call that NCCL does not take at once
+    Seconds timeout{0};  ///< for the creation, and for each call that NCCL does not accept at once
   };
 
-  /// Collective. While it waits for the others it calls `check`, which throws when the wait is in
-  /// vain. Throws Error(kTimeout) when the deadline ends, Error(kInternal) with NCCL's words; the
-  /// half-made communicator is aborted.
+  /// Collective. Calls `check` while it waits for the other ranks; `check` throws if the wait is
+  /// pointless. Throws Error(kTimeout) at the deadline and Error(kInternal) with NCCL's message;
+  /// the partly created communicator is then aborted.
   NcclCommunicator(NcclApi& api, const NcclUniqueId& id, const Options& options,
                    const std::function<void()>& check);
-  /// A communicator of the same ranks, split off `parent`, on which nothing may be under way. If it
-  /// fails, `parent` is aborted as well.
+  /// Splits a communicator of the same ranks off `parent`, which must be idle. On failure `parent`
+  /// is aborted too.
   NcclCommunicator(NcclCommunicator& parent, const Options& options,
                    const std::function<void()>& check);
-  /// Frees it: by `abort` if `close` was not called.
+  /// Frees the communicator; aborts it if `close` was not called.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Makes a call that puts work into a stream; returns when it is there. Throws Error(kPeerFailed)
-  /// if the communicator has been aborted, Error(kInternal) with NCCL's words otherwise.
+  /// Makes a call that enqueues work in a stream; returns once it is enqueued. Throws
+  /// Error(kPeerFailed) if the communicator has been aborted, otherwise Error(kInternal) with
+  /// NCCL's message.
   template <typename Call>  // NcclResult(NcclComm)
   void enqueue(const char* what, Call&& call) {
     std::unique_lock lock(mutex_);
@@ -46,14 +47,14 @@ class NcclCommunicator {
     finish(lock, what, call(comm_));
   }
 
-  /// What NCCL has noticed by itself: kSuccess, kInProgress or an error; kSuccess after abort.
+  /// NCCL's asynchronous status: kSuccess, kInProgress or an error; kSuccess after abort.
   NcclResult async_error();
   std::string describe(NcclResult result);
   bool aborted();
 
-  /// Ends what is under way here, at once. Calls after it throw. Idempotent.
+  /// Aborts pending work on this rank immediately. Later calls throw. Idempotent.
   void abort() noexcept;
-  /// Collective, when all work is done. Gives up, and aborts, after the timeout.
+  /// Collective; call it when all work has completed. Aborts after the timeout.
   void close() noexcept;
 
  private:
@@ -65,7 +66,7 @@ class NcclCommunicator {
   NcclApi& api_;
   Options options_;
   std::mutex mutex_;
-  NcclComm comm_ = nullptr;  // null when it was freed
+  NcclComm comm_ = nullptr;  // null once freed
 };
 
 }  // namespace gradsync

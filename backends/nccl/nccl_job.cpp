@@ -6,13 +6,15 @@
 namespace gradsync {
 namespace {
 
-/// For the store's answers when a failure is published: the job is ending, nobody waits for long.
+/// Timeout of store calls that publish a failure: short, because the job is ending.
 constexpr Seconds kStoreTimeout{5};
-/// For the watchdogs' last look at what the GPU has finished.
+/// Time for the watchdogs to check once more what the GPU has finished.
 constexpr Seconds kLastLook{5};
-/// How long a rank that waits for its GPU, and for no collective, goes on after a failure.
+/// After a failure: how long a rank that waits for its GPU, but not for a collective, goes on
+/// waiting.
 constexpr Seconds kLastWait{0.5};
-/// A rank in shutdown lets those that wait in a collective time out first: their error says more.
+/// Extra time for a rank in shutdown, so that ranks blocked in a collective time out first: their
+/// error says more.
 constexpr Seconds kShutdownExtra{1};
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 namespace gradsync {
 
-/// What the groups of a rank have in common: how the job ends, on this rank and on the others. The
-/// first failure anywhere is published through the store, and ends every group of every rank.
+/// State shared by the groups of a rank: how the job ends, on this rank and on the others. The
+/// first failure anywhere is published through the store and ends every group of every rank.
 /// Thread-safe.
 class NcclJob {
  public:
@@ -25,37 +25,39 @@ class NcclJob {
   const std::shared_ptr<Store>& store() const noexcept { return store_; }
   const std::shared_ptr<GroupFailure>& failure() const noexcept { return failure_; }
 
-  /// To be called when all ranks have joined: before, there is no job whose end could be told.
+  /// Starts watching for the end of the job. Call it once all ranks have joined; before that, no
+  /// rank can report an end.
   void watch_for_end();
   void stop_watching() { end_watcher_.reset(); }
 
-  /// Publishes the failure unless there was one, and ends this rank's works. Returns the one that
-  /// holds.
+  /// Publishes the failure unless there is an earlier one, and fails this rank's works. Returns the
+  /// failure that holds.
   Failure fail(const Failure& failure);
   bool failed() const noexcept { return failure_->failed(); }
-  /// All ranks have announced their end.
+  /// True once all ranks have announced their end.
   bool all_ended();
-  /// Waits until there is a failure; false if none comes in time.
+  /// Blocks until there is a failure; returns false on timeout.
   bool wait_for_failure(Seconds timeout);
   void wait_for_failure();
 
-  /// The collective that the host is at.
+  /// Records the collective that the host has reached.
   void host_is_at(const CollectiveRecord& record);
   void throw_if_failed();
 
-  /// A group's watchdog begins, and ends. After a failure it says at its end which collective, the
-  /// first of its group, the GPU has not finished.
+  /// Called when a group's watchdog starts and stops. After a failure, the stopping watchdog
+  /// reports the first collective of its group that the GPU has not finished.
   void watchdog_begins();
   void watchdog_ends(const std::optional<CollectiveRecord>& unfinished);
-  /// What a wait for the GPU asks over and over: throws where a collective in the streams has
-  /// failed, so that the wait is in vain. Where none has, the GPU gets to the end by itself, and
-  /// the rank's next collective says more than this wait could; but not for long.
+  /// Called repeatedly during host waits for the GPU. Throws if a collective in the streams has
+  /// failed, because the wait is then pointless. If the job has failed but no collective of this
+  /// rank has, the GPU finishes by itself and the rank's next collective gives the better error, so
+  /// this wait goes on for a short time.
   void check_device_wait();
 
-  /// Announces this rank's end and waits for the others'; `record` is named in errors.
+  /// Announces this rank's end and waits for the other ranks; errors name `record`.
   void shutdown(const CollectiveRecord& record);
 
-  /// Guards the state of all groups of this rank; `changed` tells of its changes.
+  /// Guards the state of all groups of this rank; `changed` signals changes.
   std::mutex mutex;
   std::condition_variable changed;
 
@@ -69,7 +71,7 @@ class NcclJob {
   // Guarded by mutex.
   bool all_ended_ = false;
   CollectiveRecord host_record_;
-  int watchdogs_ = 0;  // that have not ended
+  int watchdogs_ = 0;  // not stopped yet
   std::optional<CollectiveRecord> unfinished_;
   std::chrono::steady_clock::time_point failed_at_;
 

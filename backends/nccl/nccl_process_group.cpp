@@ -17,13 +17,13 @@
 namespace gradsync {
 namespace {
 
-/// How long a rank whose network broke waits for someone who knows why (the launcher, which sees
-/// the signal, or the rank itself).
+/// How long a rank with a broken network waits for an explanation (from the launcher, which sees
+/// the signal, or from the other rank).
 constexpr Seconds kExplanationTime{0.3};
-/// Between finding that a rank is at another collective and ending the job: the other ranks are on
-/// their way, and the records that they leave by then are the votes on who is the odd one.
+/// Delay between finding a mismatch and ending the job. The other ranks arrive in this time, and
+/// their records are the votes on which rank is the odd one out.
 constexpr Seconds kVoteTime{0.2};
-/// NCCL's abort waits for its own threads; one that hangs must not keep the process from ending.
+/// NCCL's abort waits for its own threads; if it hangs, the process must still be able to exit.
 constexpr Seconds kAbortPatience{10};
 /// Smaller buffers gain nothing from registration.
 constexpr Bytes kRegisterFrom = Bytes{1} << 20;
@@ -57,24 +57,24 @@ std::size_t count_of(const Tensor& tensor) {
 
 class NcclProcessGroup::Impl {
  public:
-  /// All ranks of the job.
+  /// The group of all ranks of the job.
   Impl(Clock& clock, const RankEnvironment& environment, std::shared_ptr<NcclJob> job,
        CudaDevice& device, NcclApi& api, std::shared_ptr<FlightRecorder> recorder,
        const Options& options);
-  /// Those ranks of `parent` that `environment` counts.
+  /// The subgroup of `parent` described by `environment`.
   Impl(Impl& parent, const RankEnvironment& environment, const Options& options);
 
-  /// Puts a collective into the communication stream. `call(comm, stream)` makes NCCL's call.
+  /// Enqueues a collective in the communication stream. `call(comm, stream)` makes the NCCL call.
   template <typename Call>
   WorkPtr issue(const CollectiveRecord& record, std::vector<Tensor> tensors, bool host_waits,
                 Call call);
   WorkPtr allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record);
   WorkPtr barrier(const CollectiveRecord& record);
   void shutdown();
-  /// The rank lets go of the group.
+  /// The owner releases the group.
   void end();
 
-  /// The watchdog's thread; holds the Impl alive.
+  /// The watchdog thread's main loop; keeps the Impl alive.
   void watch();
 
   NcclApi& api;
@@ -95,7 +95,7 @@ class NcclProcessGroup::Impl {
   std::deque<std::shared_ptr<NcclWork>> end_works();
   std::string describe_timeout(const CollectiveRecord& record, bool started) const;
 
-  const RankEnvironment env_;  // rank and size are those in this group
+  const RankEnvironment env_;  // rank and size within this group
   const std::shared_ptr<NcclJob> job_;
   CudaDevice& device_;
   const Options options_;
@@ -105,18 +105,18 @@ class NcclProcessGroup::Impl {
   const std::shared_ptr<FlightRecorder> recorder_;
   CudaStream stream_ = nullptr;
   std::unique_ptr<NcclCommunicator> communicator_;
-  std::unique_ptr<SignatureComparison> signatures_;  // null until there is something to compare
-  Tensor token_;                                     // what a barrier moves
+  std::unique_ptr<SignatureComparison> signatures_;  // null if signatures are not compared
+  Tensor token_;                                     // the payload of a barrier
   std::map<const void*, void*> registered_;
 
   // Guarded by the job's mutex.
-  std::deque<std::shared_ptr<NcclWork>> pending_;  // in the order of the stream
+  std::deque<std::shared_ptr<NcclWork>> pending_;  // in stream order
   bool head_started_ = false;
-  Seconds head_since_{0};  // at the head of the queue, in the stream
+  Seconds head_since_{0};  // since when the head of the queue has been in the stream
   bool stopping_ = false;
   bool watch_ended_ = false;
 
-  std::unique_ptr<EventTimeline> timeline_;  // the watchdog's
+  std::unique_ptr<EventTimeline> timeline_;  // used by the watchdog only
   std::thread watchdog_;
 
   friend class NcclProcessGroup;
@@ -166,15 +166,15 @@ NcclProcessGroup::Impl::Impl(Impl& parent, const RankEnvironment& environment,
                              const Options& options)
     : Impl(parent.clock_, environment, parent.job_, parent.device_, parent.api, parent.recorder_,
            options, true) {
-  // A rank that never comes is found here, by name, and not inside NCCL.
+  // Finds a missing rank, by number, before NCCL would block on it.
   NcclRendezvous rendezvous(env_, job_->store(), options_.name, options_.timeout);
   rendezvous.join();
   connect([&](const std::function<void()>& check) {
     const NcclCommunicator::Options chosen{env_.rank, env_.world_size, options_.name,
                                            rendezvous.time_left()};
-    // Every rank of the parent has to call ncclCommSplit; only members call this.
+    // ncclCommSplit must be called by every rank of the parent, but only members call this.
     if (env_.world_size == parent.env_.world_size && api.can_split()) {
-      parent.wait_until_idle();  // NCCL wants nothing under way on the parent
+      parent.wait_until_idle();  // NCCL requires the parent to be idle
       return std::make_unique<NcclCommunicator>(*parent.communicator_, chosen, check);
     }
     return std::make_unique<NcclCommunicator>(api, rendezvous.exchange_id(api, check), chosen,
@@ -182,7 +182,7 @@ NcclProcessGroup::Impl::Impl(Impl& parent, const RankEnvironment& environment,
   });
 }
 
-/// Makes the communicator, and what is needed to use it.
+/// Creates the communicator and everything needed to use it.
 template <typename Connect>
 void NcclProcessGroup::Impl::connect(Connect make_communicator) {
   CollectiveRecord creation;
@@ -192,7 +192,7 @@ void NcclProcessGroup::Impl::connect(Connect make_communicator) {
   try {
     communicator_ = make_communicator([this] { job_->throw_if_failed(); });
   } catch (const CommError&) {
-    throw;  // the others have it already
+    throw;  // the others already know
   } catch (const Error& e) {
     job_->fail({job_->rank(), e.code(), e.what(), {}});
     job_->throw_if_failed();
@@ -230,8 +230,8 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
       throw error_for(*failure, job_->rank(), record);
     }
     if (record.label_must_match && env_.world_size > 1) compare_signature(record);
-    // The collective reads what the compute stream has written: it starts behind all that is in
-    // that stream now, and behind nothing that comes later. That is the overlap.
+    // The collective reads what the compute stream has written, so it starts after all work that is
+    // in that stream now, but not after later work. This is the overlap.
     const EventPtr inputs_ready = take_event(device_.events());
     cuda.record(inputs_ready.get(), device_.compute_stream());
     cuda.wait(stream_, inputs_ready.get());
@@ -240,7 +240,7 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
                            [&](NcclComm comm) { return call(comm, stream_); });
     cuda.record(work->end().get(), stream_);
   } catch (const Error& e) {
-    // Refused, or aborted while it was on its way in; the work's wait says which.
+    // Rejected, or aborted while being enqueued; the work's wait reports which.
     if (!job_->failed()) job_->fail({job_->rank(), e.code(), e.what(), {}});
   }
   bool is_head = false;
@@ -251,7 +251,7 @@ WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vecto
       head_since_ = clock_.now();
       head_started_ = false;
     }
-    // After a failure the watchdog looks at no work any more.
+    // After a failure the watchdog no longer looks at any work.
     if (!job_->failed()) {
       pending_.push_back(work);
     } else {
@@ -282,7 +282,7 @@ void NcclProcessGroup::Impl::register_buffer(const Tensor& tensor) {
   communicator_->enqueue("ncclCommRegister", [&](NcclComm comm) {
     const NcclResult result = api.register_buffer(
         comm, tensor.data(), static_cast<std::size_t>(tensor.nbytes()), entry->second);
-    // Registration only makes things faster; a buffer that NCCL will not have is moved as before.
+    // Registration is only an optimization; a rejected buffer is transferred unregistered.
     return result == NcclResult::kInProgress ? result : NcclResult::kSuccess;
   });
 }
@@ -318,7 +318,7 @@ void NcclProcessGroup::Impl::watch() {
       lock.unlock();
       look_at_nccl();
       lock.lock();
-    } catch (const Error& e) {  // of CUDA: a kernel's fault, a lost device
+    } catch (const Error& e) {  // from CUDA: a kernel fault, a lost device
       if (lock.owns_lock()) lock.unlock();
       job_->fail({job_->rank(), e.code(), e.what(), {}});
       lock.lock();
@@ -327,19 +327,19 @@ void NcclProcessGroup::Impl::watch() {
   std::deque<std::shared_ptr<NcclWork>> ended;
   if (job_->failed()) {
     try {
-      note_progress();  // what the GPU has finished has not failed
+      note_progress();  // works that the GPU has finished did not fail
     } catch (const Error&) {
-      // The GPU is lost; then all of them have.
+      // The GPU is lost, so all works have failed.
     }
     ended = end_works();
   }
   lock.unlock();
   job_->watchdog_ends(ended.empty() ? std::nullopt : std::optional(ended.front()->record()));
   if (job_->failed()) {
-    // The ranks' threads know already (GroupFailure). Kernels that wait for others end with the
-    // communicator, and with them whatever in this process waits for the GPU.
+    // The ranks' threads already know (GroupFailure). Aborting the communicator ends the spinning
+    // kernels, and with them every wait for the GPU in this process.
     communicator_->abort();
-    // Only now does nothing write to their memory any more.
+    // Release the tensors only now that nothing writes to their memory.
     for (const auto& work : ended) work->release_tensors();
   }
   lock.lock();
@@ -347,7 +347,7 @@ void NcclProcessGroup::Impl::watch() {
   job_->changed.notify_all();
 }
 
-/// Enters what has happened into the flight recorder. With the job's mutex.
+/// Records starts and ends in the flight recorder. Requires the job's mutex.
 void NcclProcessGroup::Impl::note_progress() {
   CudaApi& cuda = device_.api();
   while (!pending_.empty()) {
@@ -368,7 +368,7 @@ void NcclProcessGroup::Impl::note_progress() {
   }
 }
 
-/// Ends a collective that takes too long.
+/// Fails a collective that takes too long.
 void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
   note_progress();
   if (pending_.empty()) return;
@@ -390,7 +390,7 @@ std::string NcclProcessGroup::Impl::describe_timeout(const CollectiveRecord& rec
                              : "not started: the GPU is still at the work before it");
 }
 
-/// Errors that NCCL notices by itself: a peer's process or a network that is gone.
+/// Handles errors that NCCL detects itself: a lost peer process or network.
 void NcclProcessGroup::Impl::look_at_nccl() {
   const NcclResult error = communicator_->async_error();
   if (error == NcclResult::kSuccess || error == NcclResult::kInProgress) return;
@@ -406,7 +406,7 @@ void NcclProcessGroup::Impl::look_at_nccl() {
   job_->fail({job_->rank(), ErrorCode::kInternal, what, {}});
 }
 
-/// The works that have not ended fail with the job. With the job's mutex.
+/// Fails the unfinished works with the job's failure. Requires the job's mutex.
 std::deque<std::shared_ptr<NcclWork>> NcclProcessGroup::Impl::end_works() {
   const Failure failure = *job_->failure()->get();
   for (const auto& work : pending_) {
@@ -430,7 +430,7 @@ void NcclProcessGroup::Impl::shutdown() {
   record.label.what = "waiting for all ranks to finish";
 
   {
-    // Bounded by the deadlines of the works that are still under way.
+    // Bounded: every work in flight has a deadline.
     std::unique_lock lock(job_->mutex);
     job_->changed.wait(lock, [&] { return pending_.empty() || job_->failed(); });
   }
@@ -441,7 +441,7 @@ void NcclProcessGroup::Impl::shutdown() {
 void NcclProcessGroup::Impl::end() {
   if (!is_subgroup_) {
     device_.set_interruption({});
-    // A subgroup says nothing of the job's end.
+    // A subgroup does not announce the job's end.
     if (!job_->all_ended() && !job_->failed()) {
       job_->fail({job_->rank(), ErrorCode::kRankDied, "left the job without finishing", {}});
     }
@@ -452,8 +452,7 @@ void NcclProcessGroup::Impl::end() {
     job_->changed.notify_all();
     if (!job_->changed.wait_for(lock, kAbortPatience, [&] { return watch_ended_; })) {
       lock.unlock();
-      watchdog_
-          .detach();  // inside an abort of NCCL's that does not end; it holds this object alive
+      watchdog_.detach();  // hangs in NCCL's abort; it keeps this object alive
       return;
     }
   }

@@ -13,57 +13,58 @@
 
 namespace gradsync {
 
-/// Collectives among GPUs through NCCL, one process (in tests: one thread) a GPU.
+/// Collectives between GPUs through NCCL, one process (in tests: one thread) per GPU.
 ///
-/// Collectives run on a communication stream of the group's own. It is ordered against the device's
-/// compute stream by events alone: a collective starts when what was in the compute stream at its
-/// call is done; `Work::wait()` makes the compute stream wait for its end and returns, so what is
-/// put there afterwards sees the result. The host waits in `barrier` and where it reads values
-/// (CudaDevice), and nowhere else. `is_completed()` is about the GPU, not the host.
+/// Each group runs its collectives on its own communication stream, which is ordered against the
+/// device's compute stream by events only. A collective starts when the work that was in the
+/// compute stream at the time of the call has completed. `Work::wait()` makes the compute stream
+/// wait for the collective and returns, so later work in the compute stream sees the result. The
+/// host blocks only in `barrier` and when it reads values (CudaDevice). `is_completed()` refers to
+/// the GPU, not the host.
 ///
-/// NCCL knows no timeout, and a rank that never comes or that calls something else shows as nothing
-/// at all: kernels spin. A watchdog thread looks at the events: it enters start and end into the
-/// flight recorder, asks NCCL for errors of its own, and ends a collective that has been at the
-/// head of the queue for longer than the timeout. The first failure anywhere is published through
-/// the store and ends every rank, as in the Gloo backend: later calls, waits, and waits of the
-/// device throw; the communicator is aborted, which ends the kernels.
+/// NCCL has no timeout: if a rank is missing or calls a different collective, the kernels just
+/// spin. A watchdog thread therefore polls the events, records start and end in the flight
+/// recorder, polls NCCL's asynchronous errors, and fails a collective that has been at the head of
+/// the queue for longer than the timeout. The first failure anywhere is published through the store
+/// and ends every rank, as in the Gloo backend: later calls, waits, and device waits throw, and the
+/// communicator is aborted, which ends the kernels.
 ///
-/// Unless `set_detail(false)` says otherwise, ranks compare through the store what each collective
-/// is (SignatureComparison): a mismatch ends all with kDesync within milliseconds. Without it, it
-/// ends as a hang, or in wrong numbers.
+/// Unless disabled by `set_detail(false)`, ranks compare the signature of each collective through
+/// the store (SignatureComparison): a mismatch ends all ranks with kDesync within milliseconds.
+/// Without the comparison, a mismatch hangs or yields wrong values.
 ///
-/// Subgroups (`split`) have a communicator, a stream and a watchdog of their own; they share the
-/// job's end. Their communicator is split off the parent's where all its ranks are members and the
-/// library has ncclCommSplit, and is made anew through the store otherwise, because NCCL wants the
-/// call from all ranks of the parent. NCCL warns that communicators that are used at the same time
-/// can wait for each other on the GPU: use them in one order on all ranks.
+/// Subgroups (`split`) have their own communicator, stream and watchdog; they share the end of the
+/// job. If all ranks of the parent are members and the library has ncclCommSplit, the communicator
+/// is split off the parent's; otherwise it is created anew through the store, because NCCL requires
+/// the split call on all ranks of the parent. NCCL warns that concurrent use of several
+/// communicators can deadlock on the GPU: use them in the same order on all ranks.
 ///
-/// The reduction order is NCCL's, which depends on topology and algorithm: the same on every run of
+/// The reduction order is NCCL's, which depends on topology and algorithm: the same in every run on
 /// one machine, different from Gloo's.
 class NcclProcessGroup final : public ProcessGroup {
  public:
   struct Options : GroupOptions {
-    Seconds watch_interval{0.1};  ///< how often the watchdog looks
-    /// Register the buffers of collectives from 1 MiB on with NCCL, so that it uses them directly.
-    /// The device's memory must then come from NcclApi::allocate. Ignored by versions that cannot.
+    Seconds watch_interval{0.1};  ///< polling interval of the watchdog
+    /// Register collective buffers of 1 MiB or more with NCCL, so that it uses them directly. The
+    /// device's memory must then come from NcclApi::allocate. Ignored by NCCL versions without
+    /// registration.
     bool register_buffers = false;
   };
 
-  /// Blocks until all ranks have joined and NCCL has connected them, or the timeout ends. `job`,
-  /// `device`, `api` and `clock` must outlive the group. Two ranks on one GPU are refused with
-  /// Error(kUsage), unless NCCL has been told to allow it (NCCL_MULTI_RANK_GPU_ENABLE,
-  /// NCCL_HOSTID).
+  /// Blocks until all ranks have joined and NCCL has connected them, or until the timeout. `job`,
+  /// `device`, `api` and `clock` must outlive the group. Throws Error(kUsage) if two ranks share a
+  /// GPU, unless NCCL is configured to allow it (NCCL_MULTI_RANK_GPU_ENABLE, NCCL_HOSTID).
   NcclProcessGroup(const RankEnvironment& environment, const JobStore& job, CudaDevice& device,
                    NcclApi& api, Clock& clock, const Options& options);
-  /// Without a `shutdown()` that returned, tells the others that this rank is gone.
+  /// If `shutdown()` has not returned, tells the other ranks that this one is gone.
   ~NcclProcessGroup() override;
 
   void stall() override;
   std::string backend_name() const override { return "nccl"; }
   void shutdown() override;
 
-  /// Tells all ranks that this one failed, for a reason that is not a collective's, and ends its
-  /// works. Safe to call from any thread; only the first failure of a job counts.
+  /// Tells all ranks that this one failed for a reason outside of a collective, and fails its
+  /// works. May be called from any thread; only the first failure of a job counts.
   void abort(ErrorCode code, const std::string& cause);
 
  protected:
@@ -76,7 +77,7 @@ class NcclProcessGroup final : public ProcessGroup {
 
  private:
   class Impl;
-  /// `environment` has rank and size in the group.
+  /// `environment` has the rank and size within the group.
   NcclProcessGroup(
       const RankEnvironment& environment, const std::string& name, Clock& clock,
       const std::shared_ptr<FlightRecorder>& recorder,

@@ -22,7 +22,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// NCCL has been told to accept several ranks on one GPU.
+/// Whether NCCL is configured to accept several ranks on one GPU.
 bool may_share_gpus() {
   return process_environment("NCCL_MULTI_RANK_GPU_ENABLE").has_value() ||
          process_environment("NCCL_HOSTID").has_value();

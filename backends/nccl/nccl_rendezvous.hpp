@@ -10,25 +10,25 @@
 
 namespace gradsync {
 
-/// What the ranks of a group tell each other through the store before NCCL can connect them.
+/// The exchange between the ranks of a group through the store before NCCL can connect them.
 class NcclRendezvous {
  public:
   NcclRendezvous(const RankEnvironment& environment, const std::shared_ptr<Store>& store,
                  const std::string& group, Seconds timeout);
 
-  /// Blocks until all ranks have joined. Throws Error(kTimeout) with the ranks that did not come.
+  /// Blocks until all ranks have joined. Throws Error(kTimeout) naming the missing ranks.
   void join();
-  /// Throws Error(kUsage) where ranks have different versions of NCCL or two have one GPU.
+  /// Throws Error(kUsage) if ranks have different NCCL versions or two ranks share a GPU.
   void check_alike(int nccl_version, const std::string& pci_id);
-  /// The id that rank 0 makes, on every rank. While a rank waits for it, it calls `check`, which
-  /// throws when the wait is in vain.
+  /// Distributes the id created by rank 0 to every rank. Calls `check` while waiting; `check`
+  /// throws if the wait is pointless.
   NcclUniqueId exchange_id(NcclApi& api, const std::function<void()>& check);
 
   Seconds time_left() const;
 
  private:
   std::string wait_for(const std::string& key, const std::function<void()>& check);
-  /// Claims `key` for `mine`; what the first to claim it said.
+  /// Claims `key` with the value `mine`; returns the value of the first rank to claim it.
   std::string first_claim(const std::string& key, const std::string& mine);
 
   RankEnvironment environment_;

@@ -14,10 +14,10 @@
 
 namespace gradsync {
 
-/// The first failure of a job, as this rank's group and its works know it. Thread-safe.
+/// The first failure of a job, shared by this rank's group and its works. Thread-safe.
 class GroupFailure {
  public:
-  /// False if there was one before.
+  /// Returns false if there already is a failure.
   bool set(const Failure& failure) {
     const std::lock_guard lock(mutex_);
     if (failure_) return false;
@@ -38,8 +38,8 @@ class GroupFailure {
   std::optional<Failure> failure_;
 };
 
-/// A collective in the communication stream, between two events. The watchdog looks at it from
-/// another thread.
+/// A collective on the communication stream, between two events. The watchdog polls it from another
+/// thread.
 class NcclWork final : public Work {
  public:
   NcclWork(const CollectiveRecord& record, int rank, CudaDevice& device, bool host_waits,
@@ -60,8 +60,8 @@ class NcclWork final : public Work {
   void wait() override {
     if (completed_) return;
     throw_if_failed();
-    // From here on the compute stream is behind the collective, so its memory may be used again as
-    // soon as this rank lets go of it. The host goes on at once.
+    // From here on the compute stream is ordered after the collective, so the tensor memory may be
+    // reused as soon as this rank releases it. The host continues immediately.
     device_.api().wait(device_.compute_stream(), end_.get());
     release_tensors();
     if (host_waits_) device_.wait_on_host(end_.get());
@@ -71,9 +71,9 @@ class NcclWork final : public Work {
     return completed_ || failure_->failed() || device_.api().is_done(end_.get());
   }
 
-  // For the watchdog.
+  // For the watchdog
 
-  /// The collective has ended well: a failure of the group is none of it any more.
+  /// The collective succeeded; a later failure of the group no longer affects it.
   void complete() {
     completed_ = true;
     release_tensors();

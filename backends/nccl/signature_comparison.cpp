@@ -5,7 +5,7 @@
 namespace gradsync {
 namespace {
 
-/// No rank is so far behind another: NCCL takes fewer calls than this before it waits.
+/// No rank can be this far ahead of another: NCCL accepts fewer calls than this before it blocks.
 constexpr std::int64_t kWindow = 4096;
 
 }  // namespace
@@ -37,7 +37,7 @@ void SignatureComparison::add(const CollectiveRecord& record) {
     queue_.push_back(record);
     wake = idle_;
   }
-  if (wake) changed_.notify_all();  // a call to the system, which a busy thread does not need
+  if (wake) changed_.notify_all();  // a system call, which a busy thread does not need
 }
 
 void SignatureComparison::finish() {
@@ -61,7 +61,7 @@ void SignatureComparison::run() {
     try {
       cause = mismatch(record);
     } catch (const Error&) {
-      store_answers = false;  // its host is gone, which ends the job by itself
+      store_answers = false;  // its host is gone, which ends the job anyway
     }
     if (!cause.empty()) on_mismatch_(cause);
     lock.lock();

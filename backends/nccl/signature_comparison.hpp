@@ -13,36 +13,37 @@
 
 namespace gradsync {
 
-/// Compares, through the store, what the ranks of a group say that their n-th collective is: the
-/// first to come writes it down, the others look. NCCL itself compares nothing: ranks that are at
-/// different collectives hang, or mix their numbers.
+/// Compares the signatures of each collective of a group through the store: the first rank to
+/// arrive writes its signature, the others compare. NCCL itself does not check: with mismatched
+/// collectives it hangs or mixes up data.
 ///
-/// The comparison runs beside the collective, on a thread of its own: the host does not wait for
-/// the store. So NCCL may have begun to move bytes when a mismatch is found; the job ends then,
-/// within some store round trips, and no rank's `shutdown` returns before all its collectives are
-/// compared.
+/// The comparison runs on its own thread, concurrently with the collective, so the host does not
+/// wait for the store. NCCL may therefore have started to move data when a mismatch is found; the
+/// job then ends within a few store round trips. No rank's `shutdown` returns before all its
+/// collectives have been compared.
 class SignatureComparison {
  public:
-  /// Called once, from the thread, with the cause of a kDesync failure.
+  /// Called once, from the comparison thread, with the cause of a kDesync failure.
   using OnMismatch = std::function<void(const std::string& cause)>;
 
-  /// `job_rank` is named in the cause. `tidies`: this rank (one a group) removes what all have long
-  /// passed. `timeout` bounds each call to the store.
+  /// `job_rank` is named in the cause. `tidies`: this rank (one per group) deletes the keys that
+  /// all ranks have passed. `timeout` bounds each store call.
   SignatureComparison(const std::shared_ptr<Store>& store, const std::string& group, int job_rank,
                       bool tidies, Seconds timeout, OnMismatch on_mismatch);
   ~SignatureComparison();
   SignatureComparison(const SignatureComparison&) = delete;
   SignatureComparison& operator=(const SignatureComparison&) = delete;
 
-  /// Takes a moment, not a round trip.
+  /// Enqueues the record; does not wait for a store round trip.
   void add(const CollectiveRecord& record);
-  /// Waits until all that was added is compared, or there is nothing more to compare with (a
-  /// mismatch, a store that is gone).
+  /// Waits until everything enqueued has been compared, or comparing has stopped (a mismatch, a
+  /// lost store).
   void finish();
 
  private:
   void run();
-  /// The cause, where this rank's collective is not the first one's.
+  /// The cause of the mismatch, if this rank's collective differs from the first rank's; otherwise
+  /// empty.
   std::string mismatch(const CollectiveRecord& record);
 
   PrefixStore store_;

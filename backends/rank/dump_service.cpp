@@ -21,7 +21,7 @@ namespace gradsync {
 namespace {
 
 constexpr Seconds kAnswerTime{5};
-/// Enough for an answer that lies in the store already to come over, also from a busy machine.
+/// Enough to transfer an answer that is already in the store, even on a busy machine.
 constexpr Seconds kShortestTurn{0.2};
 constexpr const char* kScenarioKey = "scenario";
 constexpr const char* kRequestsKey = "dump_requests";
@@ -70,7 +70,7 @@ DumpService::DumpService(const RankEnvironment& environment, Seconds connect_tim
 }
 
 DumpService::~DumpService() {
-  std::signal(SIGUSR1, SIG_IGN);  // one that comes late must not end the process
+  std::signal(SIGUSR1, SIG_IGN);  // a late signal must not end the process
   stopped_ = true;
   job_.connection->close();
   notify(signal_fd_);
@@ -89,7 +89,7 @@ void DumpService::answer_store() {
     } catch (const StoreTimeout&) {
       continue;
     } catch (const Error&) {
-      return;  // the store is gone, and with it whoever could ask
+      return;  // the store is gone, and with it anybody who could ask
     }
   }
 }
@@ -106,7 +106,7 @@ void DumpService::answer_signals() {
     try {
       write_dump_file(run_directory_.empty() ? "." : run_directory_, snapshot_());
     } catch (const std::exception&) {
-      continue;  // a full disk is no reason to end a training
+      continue;  // a full disk is no reason to stop training
     }
   }
 }
@@ -124,7 +124,7 @@ LiveJob request_dumps(Store& store, Seconds timeout) {
   std::from_chars(size.data(), size.data() + size.size(), job.world_size);
   const std::int64_t number = store.add(kRequestsKey, 1, left());
   store.set(request_key(number), "", left());
-  // In turns, so that a rank that never answers leaves the others their share of the time.
+  // Wait in turns, so that a rank that never answers does not use up the time of the others.
   std::vector<int> waiting(static_cast<std::size_t>(job.world_size));
   std::iota(waiting.begin(), waiting.end(), 0);
   do {
@@ -140,7 +140,7 @@ LiveJob request_dumps(Store& store, Seconds timeout) {
       }
     });
   } while (!waiting.empty() && left() > Seconds{0});
-  // Who is left is stopped, or gone.
+  // Ranks that have not answered are stopped or gone.
   std::ranges::sort(job.reports, {}, &RankReport::rank);
   return job;
 }

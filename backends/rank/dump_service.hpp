@@ -12,15 +12,14 @@
 
 namespace gradsync {
 
-/// Answers, while a rank runs, who asks for its report: through the job's store (request_dumps),
-/// or by SIGUSR1, after which it is in RUN/ranks/rank-N.dump.json. Costs nothing until somebody
-/// asks: both threads sleep.
+/// Answers requests for the report of a running rank: through the job's store (request_dumps), or
+/// by SIGUSR1, which writes RUN/ranks/rank-N.dump.json. Idle until requested: both threads sleep.
 ///
-/// At most one in a process.
+/// At most one per process.
 class DumpService {
  public:
-  /// `snapshot` is called on the service's threads. Without a `run_directory` SIGUSR1 writes to the
-  /// working directory. Throws what connecting to the store throws.
+  /// `snapshot` is called on the service's threads. Without a `run_directory`, SIGUSR1 writes to
+  /// the working directory. Throws if the connection to the store fails.
   DumpService(const RankEnvironment& environment, Seconds connect_timeout,
               std::string run_directory, std::function<RankReport()> snapshot);
   ~DumpService();
@@ -41,15 +40,15 @@ class DumpService {
   std::thread signal_thread_;
 };
 
-/// What a rank of a live job says of the job as a whole, for those who come later.
+/// Publishes the scenario of a live job, for later request_dumps calls.
 void publish_scenario(Store& store, const std::string& scenario, Seconds timeout);
 
 struct LiveJob {
-  std::string scenario;  ///< its text
+  std::string scenario;  ///< JSON text
   int world_size = 0;
   std::vector<RankReport> reports;  ///< of the ranks that answered in time
 };
-/// Asks all ranks of the job whose keys `store` holds. Throws StoreTimeout where no job has
+/// Requests the reports of all ranks of the job in `store`. Throws StoreTimeout if no job has
 /// published itself.
 LiveJob request_dumps(Store& store, Seconds timeout);
 

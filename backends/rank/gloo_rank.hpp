@@ -4,7 +4,7 @@
 
 namespace gradsync {
 
-/// A whole rank on Gloo, on the CPU (see run_rank_process).
+/// Runs a complete rank on Gloo, on the CPU (see run_rank_process).
 RankProcessResult run_gloo_rank(const Scenario& scenario, const RankEnvironment& environment,
                                 const RankProcessOptions& options);
 

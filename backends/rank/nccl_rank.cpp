@@ -38,7 +38,7 @@ RankProcessResult run_nccl_rank(const Scenario& scenario, const RankEnvironment&
     libraries.cuda.set_device(gpu);
     const std::unique_ptr<CublasApi> products = libraries.open_cublas();
     CudaDevice::Options device_options;
-    // A collective ends by its own timeout; this is for kernels that do not end.
+    // Bounds kernels that never end; a collective ends earlier, by its own timeout.
     device_options.patience += scenario.timeout;
     const bool registers = scenario.nccl.register_buffers && libraries.nccl.can_register();
     if (registers) {

@@ -9,22 +9,21 @@
 
 namespace gradsync {
 
-/// The libraries that a rank on a GPU calls. cuBLAS is opened when the GPU has been chosen.
+/// The libraries that a rank on a GPU uses. cuBLAS is loaded once the GPU has been chosen.
 struct GpuLibraries {
   CudaApi& cuda;
   NcclApi& nccl;
   std::function<std::unique_ptr<CublasApi>()> open_cublas;
 };
 
-/// A whole rank on NCCL (see run_rank_process), on the GPU that its local rank and the scenario's
-/// nccl.device_ids choose. Throws nothing; Error(kBackendUnavailable) for a GPU that is not there
-/// is in the report.
+/// Runs a complete rank on NCCL (see run_rank_process), on the GPU selected by its local rank and
+/// the scenario's nccl.device_ids. Throws nothing; if the GPU is missing, the report holds
+/// Error(kBackendUnavailable).
 RankProcessResult run_nccl_rank(const Scenario& scenario, const RankEnvironment& environment,
                                 const RankProcessOptions& options, const GpuLibraries& libraries);
 
-/// The GPU of a rank, as CUDA numbers those that CUDA_VISIBLE_DEVICES leaves:
-/// device_ids[local_rank], or local_rank where the list is empty. Throws Error(kBackendUnavailable)
-/// that says how many ranks and GPUs there are.
+/// The GPU of a rank, numbered as under CUDA_VISIBLE_DEVICES: device_ids[local_rank], or local_rank
+/// if the list is empty. Throws Error(kBackendUnavailable) with the numbers of ranks and GPUs.
 int choose_gpu(const std::vector<std::int64_t>& device_ids, const RankEnvironment& environment,
                int gpus);
 

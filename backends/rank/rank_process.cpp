@@ -22,16 +22,16 @@
 namespace gradsync {
 namespace {
 
-/// For what a rank says to the store when its work is over, whether it went well or not.
+/// Timeout of a rank's last store calls, whether its work succeeded or not.
 constexpr Seconds kFarewell{5};
 
 Bytes peak_rss_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+  return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux reports KiB
 }
 
-/// As a fault wants it: nothing is said to anybody.
+/// Fault injection: exits without telling anybody.
 void end_this_process(const ProcessEnd& end) {
   if (end.signal != 0) {
     ::raise(end.signal);
@@ -40,7 +40,7 @@ void end_this_process(const ProcessEnd& end) {
   }
 }
 
-/// Where `gradsync diagnose --live` finds the job's store.
+/// Writes the address of the job's store for `gradsync diagnose --live`.
 void note_store_address(const std::string& run_directory, const RankEnvironment& environment) {
   const auto folder = std::filesystem::path(run_directory) / "ranks";
   std::filesystem::create_directories(folder);
@@ -48,8 +48,8 @@ void note_store_address(const std::string& run_directory, const RankEnvironment&
                                   << '\n';
 }
 
-/// A rank that never comes to the rendezvous, or back from its clean-up; the launcher ends its
-/// process.
+/// For a rank that never reaches the rendezvous or never finishes its clean-up; the launcher ends
+/// the process.
 void sleep_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -75,8 +75,8 @@ void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Dev
     copy.peak_rss_bytes = peak_rss_bytes();
     return copy;
   };
-  // A rank that is told to end says so and then fails in its next collective, which leaves it a
-  // complete report; only if it does not get there, its last words are what is known from outside.
+  // On SIGTERM the rank publishes the failure and then fails in its next collective, which leaves a
+  // complete report. If it does not get there, its last report is what other threads can see.
   termination_.set([&] { abort(ErrorCode::kRankDied, "was ended by signal 15 (Terminated)"); },
                    [&] {
                      if (options_.run_directory.empty()) return;
@@ -102,7 +102,7 @@ void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Dev
   try {
     options_.body.load(scenario_, options_.observer)(runtime, report_);
   } catch (const CommError&) {
-    throw;  // the other ranks have it from the group
+    throw;  // the other ranks learn it from the group
   } catch (const Error& e) {
     abort(e.code(), e.what());
     throw;
@@ -119,7 +119,7 @@ RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironme
   result.report.rank = environment.rank;
   TerminationWatch termination;
   JobStore job;
-  // Told to end before there is a group, the rank leaves what it is: a rank that has not joined.
+  // Terminated before there is a group: reports itself as a rank that has not joined.
   termination.set(nullptr, [&] {
     if (options.run_directory.empty()) return;
     RankReport not_joined;
@@ -151,7 +151,7 @@ RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironme
       }
     }
   } catch (const Error&) {
-    // The store's host is gone, which the report already says; the file is written.
+    // The store's host is gone, as the report already says; the file has been written.
   }
   job.connection->close();
   if (job.server) job.server->wait_until_idle(kFarewell);

@@ -11,26 +11,26 @@
 
 namespace gradsync {
 
-/// How one rank runs that is a process of its own.
+/// Options of a rank that runs in its own process.
 struct RankProcessOptions {
   RankBody body;
   RunObserver observer;  ///< of this rank's events; may be empty
-  /// Where this rank writes ranks/rank-N.json (see write_report_file); empty: nowhere.
+  /// Where this rank writes ranks/rank-N.json (see write_report_file); empty: no file.
   std::string run_directory;
-  /// Bring the reports of all ranks to rank 0 through the store (under a foreign launcher).
+  /// Gather the reports of all ranks on rank 0 through the store (under a foreign launcher).
   bool gather_reports = false;
 };
 
 struct RankProcessResult {
   RankReport report;
-  /// Rank 0 with `gather_reports`: the reports of all ranks, by rank; else empty.
+  /// On rank 0 with `gather_reports`: the reports of all ranks, by rank; otherwise empty.
   std::vector<RankReport> all_reports;
   bool terminated = false;  ///< by SIGTERM
   /// Exit status of this rank's process: 0, exit_status(*report.error_code), or 143 after SIGTERM.
   int exit_status() const;
 };
 
-/// One rank of a real backend in a process of its own, as a backend sees it while it runs.
+/// One rank of a real backend in its own process, as the backend sees it.
 class RankProcess {
  public:
   /// Tells all ranks that this one failed (see GlooProcessGroup::abort).
@@ -47,10 +47,11 @@ class RankProcess {
         report_(report) {}
 
   const JobStore& job() const noexcept { return job_; }
-  /// Of the ranks' wall clocks; all ranks call it.
+  /// The origin of the ranks' wall clocks; all ranks must call it.
   std::chrono::steady_clock::time_point clock_origin() const;
 
-  /// The body, with this group: once. Errors that are no collective's are told to the others.
+  /// Runs the training with this group; call it once. Errors outside of collectives are reported to
+  /// the other ranks.
   void run(ProcessGroup& group, const Abort& abort, Clock& clock, Device& device);
 
  private:
@@ -62,12 +63,12 @@ class RankProcess {
   RankReport& report_;
 };
 
-/// A whole rank: store, rendezvous, `backend`, which makes the process group and calls
-/// RankProcess::run, and the reports. An error that ends the rank is in the report, not thrown; the
-/// report is written in every case.
+/// Runs a complete rank: store, rendezvous, `backend` (which creates the process group and calls
+/// RankProcess::run), and reports. An error that ends the rank is recorded in the report, not
+/// thrown; the report is always written.
 ///
-/// On SIGTERM the rank tells the others and ends in its next collective; if it does not come to one
-/// within a second, the process writes down what it knows and ends with status 143.
+/// On SIGTERM the rank notifies the others and fails in its next collective. If it does not reach
+/// one within a second, the process writes its last report and exits with status 143.
 RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironment& environment,
                                    const RankProcessOptions& options,
                                    const std::function<void(RankProcess&)>& backend);

@@ -7,9 +7,8 @@
 
 namespace gradsync {
 
-/// Turns the first SIGTERM into calls on a thread of its own, where everything may be done that a
-/// signal handler may not do. One at a time in a process; the earlier handler comes back at the
-/// end.
+/// Handles the first SIGTERM on a separate thread, where non-async-signal-safe calls are allowed.
+/// At most one per process; the previous handler is restored at the end.
 class TerminationWatch {
  public:
   TerminationWatch();
@@ -17,13 +16,13 @@ class TerminationWatch {
   TerminationWatch(const TerminationWatch&) = delete;
   TerminationWatch& operator=(const TerminationWatch&) = delete;
 
-  /// `on_signal` asks the rank to end. If that has not happened a moment later (this object still
-  /// exists), `last_words` writes down what is known without the rank's help, and the process ends
-  /// with status 143. Both are called on the watch's thread; clear() waits for a call under way.
+  /// `on_signal` asks the rank to end. If this object still exists shortly afterwards, `last_words`
+  /// writes what is known without the rank's help, and the process exits with status 143. Both run
+  /// on the watch's thread; clear() waits for a running call.
   void set(std::function<void()> on_signal, std::function<void()> last_words);
   void clear();
 
-  /// True once the signal has come.
+  /// True once the signal has arrived.
   bool terminated() const;
 
  private:

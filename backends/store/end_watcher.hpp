@@ -11,14 +11,12 @@
 
 namespace gradsync {
 
-/// A thread that waits for the end of the job (see failure.hpp) over a connection of its own and
-/// tells what it was. This is how a failure reaches every rank at once, not only those whose
-/// connection breaks.
+/// A thread that waits for the end of the job (see failure.hpp) on its own connection and reports
+/// it. This is how a failure reaches every rank at once, not only those whose connection breaks.
 class EndWatcher {
  public:
-  /// Calls `on_end` once, from the watcher's thread: with nothing when all ranks have ended, with
-  /// the failure otherwise. When the store itself goes away that is the failure of its host (rank
-  /// 0, or the launcher).
+  /// Calls `on_end` once, on the watcher's thread: with nullopt if all ranks have ended, otherwise
+  /// with the failure. A lost store counts as a failure of its host (rank 0 or the launcher).
   EndWatcher(const RankEnvironment& environment, Seconds connect_timeout,
              std::function<void(const std::optional<Failure>&)> on_end);
   /// Stops watching; `on_end` is not called any more.

@@ -60,7 +60,7 @@ Failure publish_failure(Store& store, Failure failure, Seconds timeout) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   failure.time = std::chrono::duration_cast<Seconds>(now);
   const std::string held = store.compare_set(kFailureKey, "", to_text(failure), timeout);
-  // Waiters wait for this key: PyTorch's older server does not wake those of a key that
+  // Waiters wait for this key, because PyTorch's older server does not wake waiters of a key that
   // compare_set creates.
   store.set(kEndKey, "failure", timeout);
   return from_text(held);

@@ -12,7 +12,7 @@
 namespace gradsync {
 namespace {
 
-/// How one launcher names things. Null where it has no name for one.
+/// The variable names of one launcher; null for a value it does not set.
 struct Dialect {
   const char* launcher;
   const char* rank;
@@ -21,7 +21,7 @@ struct Dialect {
   const char* local_world_size;
   const char* job;
   const char* step;
-  /// Set by the launcher for the processes that it starts and only for them; null: `rank` is.
+  /// Set by the launcher only for the processes it starts; null: use `rank`.
   const char* marker;
 };
 
@@ -34,9 +34,9 @@ constexpr Dialect kTorchrun{"torchrun",
                             "TORCHELASTIC_RESTART_COUNT",
                             nullptr};
 
-/// In the order in which they are tried. srun's own variables come last, because mpirun inside a
-/// Slurm job sees those of the batch step. SLURM_PROCID is set in a batch script too, where it does
-/// not mean a rank; SLURM_STEP_ID is what srun adds.
+/// In the order of the lookup. srun's variables come last, because mpirun inside a Slurm job sees
+/// those of the batch step. A batch script also has SLURM_PROCID, where it is not a rank; only srun
+/// sets SLURM_STEP_ID.
 constexpr Dialect kMpiDialects[] = {
     {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", nullptr,
@@ -91,7 +91,7 @@ std::string job_id(const Resolver& env, const Dialect& dialect) {
   return step ? *job + "." + *step : *job;
 }
 
-/// Fields that torchrun and the explicit flags share.
+/// The fields that torchrun and the explicit flags share.
 void take_master(const Resolver& env, RankEnvironment& result, const std::string& because) {
   const auto addr = env.text("MASTER_ADDR");
   if (!addr) throw Resolver::missing("MASTER_ADDR", because);

@@ -6,7 +6,7 @@
 
 namespace gradsync {
 
-/// Where a process stands in a job that a launcher started.
+/// A process's place in a job, as given by its launcher.
 struct RankEnvironment {
   int rank = 0;
   int world_size = 1;
@@ -14,14 +14,14 @@ struct RankEnvironment {
   int local_world_size = 1;
   std::string master_addr = "127.0.0.1";  ///< host of the store
   int master_port = 0;
-  /// True: a launcher serves the store and every rank is a client. False: rank 0 serves it.
+  /// True: a launcher hosts the store and every rank is a client. False: rank 0 hosts it.
   bool agent_store = false;
-  /// Distinguishes jobs and restarts that share one store; part of the prefix of every key.
+  /// Distinguishes jobs and restarts that share one store; part of every key's prefix.
   std::string job_id = "job";
-  std::string source;  ///< who said so, e.g. "RANK and WORLD_SIZE (torchrun)"
+  std::string source;  ///< origin of the values, e.g. "RANK and WORLD_SIZE (torchrun)"
 };
 
-/// What the command line says; anything that is set wins over the environment.
+/// Command-line flags; set values override the environment.
 struct RankFlags {
   std::optional<int> rank;
   std::optional<int> world_size;
@@ -30,20 +30,19 @@ struct RankFlags {
   std::optional<int> master_port;
 };
 
-/// Value of an environment variable, nothing where it is unset or empty.
+/// Value of an environment variable; nullopt if unset or empty.
 using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
 std::optional<std::string> process_environment(const char* name);
 
-/// Finds this process's rank, in this order: flags; RANK, WORLD_SIZE, ... (torchrun, gradsync
-/// launch); OMPI_COMM_WORLD_* (mpirun of Open MPI); PMI_* (MPICH, Hydra, Slurm's PMI);
-/// SLURM_* (srun). Nothing when no launcher is in sight: then `gradsync run` starts the ranks
-/// itself.
+/// Determines this process's rank, from the first of: flags; RANK, WORLD_SIZE, ... (torchrun,
+/// gradsync launch); OMPI_COMM_WORLD_* (mpirun of Open MPI); PMI_* (MPICH, Hydra, Slurm's PMI);
+/// SLURM_* (srun). Returns nullopt without a launcher; `gradsync run` then starts the ranks itself.
 ///
-/// MASTER_ADDR and MASTER_PORT are required from torchrun. mpirun and srun do not set them: on one
-/// node the address is 127.0.0.1 and the port is derived from the job's id (20000 to 29999); on
-/// several nodes MASTER_ADDR must be given.
+/// torchrun must set MASTER_ADDR and MASTER_PORT. mpirun and srun do not set them: on a single node
+/// the address is 127.0.0.1 and the port is derived from the job id (20000 to 29999); on several
+/// nodes MASTER_ADDR must be set.
 ///
-/// Throws Error(kUsage) that names the variable which is missing, not a number, or out of range.
+/// Throws Error(kUsage) naming the variable that is missing, not a number, or out of range.
 std::optional<RankEnvironment> resolve_rank_environment(
     const RankFlags& flags, const EnvironmentLookup& lookup = process_environment);
 

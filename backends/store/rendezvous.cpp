@@ -19,14 +19,14 @@ std::string host_name() {
   return name.data();
 }
 
-/// Differs between machines, and between boots of one.
+/// Differs between machines, and between boots of a machine.
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
 }
 
-/// "0-2, 5": a list of ranks for people; thousands of ranks stay readable.
+/// "0-2, 5": a compact list of ranks, readable even with thousands of ranks.
 std::string ranges(const std::vector<int>& ranks) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < ranks.size();) {
@@ -85,7 +85,7 @@ void join_all_ranks(Store& store, int rank, int world_size, Seconds timeout) {
                             "process a rank of its own",
                             rank, rank, holder, self));
   }
-  // compare_set does not wake those who wait on PyTorch's older server; set does.
+  // compare_set does not wake waiters on PyTorch's older server; set does.
   store.set(key(rank), self, left());
 
   std::vector<std::string> keys;
@@ -127,8 +127,8 @@ std::chrono::steady_clock::time_point share_clock_origin(Store& store, int rank,
   steady_clock::rep steady = 0;
   system_clock::rep system = 0;
   text >> boot >> steady >> system;
-  // The monotonic clock is the machine's; across machines the wall clocks have to do, which NTP
-  // keeps within milliseconds.
+  // On the same machine and boot, use the monotonic clock. Across machines, use the wall clocks,
+  // which NTP keeps within milliseconds.
   if (boot == boot_id()) return steady_clock::time_point(steady_clock::duration(steady));
   const system_clock::time_point origin{system_clock::duration(system)};
   return steady_clock::now() -

@@ -11,15 +11,15 @@
 
 namespace gradsync {
 
-/// A key-value store that all ranks of a job share: what rendezvous, failure spreading, shutdown
-/// and the gathering of reports are made of. Values are bytes.
+/// A key-value store shared by all ranks of a job: the basis of rendezvous, failure propagation,
+/// shutdown and report gathering. Values are bytes.
 ///
-/// Every call has a deadline, given as a duration from the call on; `get` and `wait` with zero or
-/// less only look. When it ends the call throws StoreTimeout (code kTimeout); a lost connection
-/// throws Error(kRankDied), because the store's host is gone.
+/// Every call has a timeout, counted from the call; `get` and `wait` with zero or less only poll.
+/// On timeout a call throws StoreTimeout (code kTimeout); on a lost connection it throws
+/// Error(kRankDied), because the store's host is gone.
 ///
-/// Thread-safety: all calls may be made by several threads at once; a thread that blocks in `get`
-/// or `wait` does not delay the others.
+/// Thread-safety: several threads may make any calls concurrently; a thread that blocks in `get` or
+/// `wait` does not delay the others.
 class Store {
  public:
   virtual ~Store() = default;
@@ -27,34 +27,34 @@ class Store {
   virtual void set(const std::string& key, std::string_view value, Seconds timeout) = 0;
   /// Blocks until the key exists.
   virtual std::string get(const std::string& key, Seconds timeout) = 0;
-  /// Blocks until all keys exist. The StoreTimeout lists those that do not.
+  /// Blocks until all keys exist. A StoreTimeout lists the missing ones.
   virtual void wait(const std::vector<std::string>& keys, Seconds timeout) = 0;
-  /// Adds to a decimal counter (0 where the key does not exist) and returns the sum.
+  /// Adds to a decimal counter (0 if the key does not exist) and returns the sum.
   virtual std::int64_t add(const std::string& key, std::int64_t amount, Seconds timeout) = 0;
   /// Stores `desired` if the key holds `expected`, or if the key does not exist and `expected` is
-  /// empty. Returns what the key holds afterwards (`expected` where it still does not exist).
+  /// empty. Returns the key's value afterwards (`expected` if it still does not exist).
   virtual std::string compare_set(const std::string& key, std::string_view expected,
                                   std::string_view desired, Seconds timeout) = 0;
   /// True if all keys exist.
   virtual bool check(const std::vector<std::string>& keys, Seconds timeout) = 0;
-  /// True if the key existed.
+  /// Returns whether the key existed.
   virtual bool remove(const std::string& key, Seconds timeout) = 0;
 };
 
-/// A deadline that ended before the keys were there.
+/// A timeout before the keys existed.
 class StoreTimeout : public Error {
  public:
   StoreTimeout(const std::string& message, std::vector<std::string> missing_keys)
       : Error(ErrorCode::kTimeout, message), missing_keys_(std::move(missing_keys)) {}
-  /// As the caller spelled them.
+  /// With the names used by the caller.
   const std::vector<std::string>& missing_keys() const noexcept { return missing_keys_; }
 
  private:
   std::vector<std::string> missing_keys_;
 };
 
-/// The same store under keys that begin with `prefix`/, so that runs, attempts and groups that
-/// share one server (torchrun's, for example) do not meet.
+/// The same store with every key prefixed by `prefix`/, so that runs, attempts and groups can share
+/// one server (e.g. torchrun's) without collisions.
 class PrefixStore final : public Store {
  public:
   PrefixStore(std::string prefix, std::shared_ptr<Store> store);
@@ -76,10 +76,10 @@ class PrefixStore final : public Store {
   std::shared_ptr<Store> store_;
 };
 
-/// Values of any size through stores that limit theirs (PyTorch's server takes 8 MiB): in chunks
-/// under `key`/0, `key`/1, ..., announced by `key` itself, which is set last.
+/// Stores a value of any size in stores that limit the size of a value (PyTorch's server: 8 MiB):
+/// in chunks `key`/0, `key`/1, ..., announced by `key` itself, which is set last.
 void set_large(Store& store, const std::string& key, std::string_view value, Seconds timeout);
-/// Blocks until the value is there.
+/// Blocks until the value exists.
 std::string get_large(Store& store, const std::string& key, Seconds timeout);
 
 }  // namespace gradsync

@@ -52,17 +52,18 @@ enum class CheckAnswer : std::uint8_t { kReady, kNotReady };
 enum class WaitAnswer : std::uint8_t { kStopWaiting, kCancelled };
 
 inline constexpr std::uint32_t kMagic = 0x3C85F7CE;
-/// PyTorch's server puts no slash of its own in front of a key; PyTorch's clients do. Ours does
-/// too, so that both see the same names.
+/// PyTorch's server does not prepend a slash to keys, but its clients do. Ours does too, so that
+/// both see the same names.
 inline constexpr std::string_view kKeyPrefix = "/";
 
 inline constexpr std::uint64_t kMaxKeyBytes = 8 * 1024;
 inline constexpr std::uint64_t kMaxValueBytes = 256ull * 1024 * 1024;
 inline constexpr std::uint64_t kMaxKeys = 128 * 1024;
-/// Lists are read again from their start whenever more bytes have come, so they are kept short.
+/// The parser restarts a list from its beginning whenever more bytes arrive, so lists are kept
+/// short.
 inline constexpr std::uint64_t kMaxKeyListBytes = 4 * 1024 * 1024;
 inline constexpr std::uint64_t kMaxMultiSetBytes = 64 * 1024 * 1024;
-/// What PyTorch's server accepts as a value.
+/// The largest value that PyTorch's server accepts.
 inline constexpr std::size_t kMaxForeignValueBytes = 8 * 1024 * 1024;
 
 /// Builds a request or an answer.
@@ -98,13 +99,13 @@ class Writer {
   std::string bytes_;
 };
 
-/// Thrown by Reader for a length beyond its limit: the connection cannot be understood any more.
+/// Thrown by Reader for a length beyond its limit: the rest of the stream cannot be parsed.
 struct Malformed {
   const char* what;
 };
 
-/// Reads a request from the front of what has arrived. Every call returns false when the bytes end
-/// before the item does; the request is then read again from its start when more have come.
+/// Parses a request from the front of the received bytes. Every call returns false if the item is
+/// incomplete; the request is then parsed again from its start once more bytes arrive.
 class Reader {
  public:
   explicit Reader(std::span<const char> bytes) : bytes_(bytes) {}

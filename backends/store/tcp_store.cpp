@@ -21,14 +21,14 @@ using namespace store_protocol;
 using SteadyClock = std::chrono::steady_clock;
 using Deadline = SteadyClock::time_point;
 
-/// A deadline that is far enough for any use and does not overflow.
+/// A deadline that never overflows, however long the timeout.
 Deadline deadline_after(Seconds timeout) {
   const Seconds bounded = std::clamp(timeout, Seconds(0), Seconds(std::chrono::hours(24 * 365)));
   return SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(bounded);
 }
 
-/// The deadline of a read or write has come; the connection can still be used only if the caller
-/// knows what is under way on it.
+/// The deadline of a read or write has passed. The connection is reusable only if the caller knows
+/// what is still in flight on it.
 struct DeadlineReached {};
 
 /// One TCP connection with deadlines, used by one thread at a time (except `interrupt`).
@@ -54,7 +54,7 @@ class Connection {
     socket_.set_option(tcp::no_delay(true));
     socket_.set_option(asio::socket_base::keep_alive(true));
 
-    // The ping's answer shows that it is a store which answers, not just a socket that is open.
+    // The answer to the ping proves that a store is listening, not just an open socket.
     const auto nonce = static_cast<std::uint32_t>(std::random_device{}());
     write(Writer(Opcode::kValidate).number(kMagic).take() +
               Writer(Opcode::kPing).number(nonce).take(),
@@ -95,14 +95,14 @@ class Connection {
     return text;
   }
 
-  /// Makes the thread that is blocked in this connection, and its later calls, fail. Any thread.
+  /// Fails the blocked call on this connection and all later ones. May be called from any thread.
   void interrupt() {
     asio::post(io_, [this] { close(); });
   }
 
  private:
-  /// Runs the operation that was just started to its end. At the deadline it is cancelled, and
-  /// DeadlineReached thrown once its handler (which refers to the caller's frame) has run.
+  /// Runs the operation that was just started to completion. At the deadline it is cancelled, and
+  /// DeadlineReached is thrown after its handler (which refers to the caller's frame) has run.
   template <typename Cancel>
   void run(Deadline deadline, const Cancel& cancel) {
     io_.restart();
@@ -126,8 +126,8 @@ class Connection {
   tcp::socket socket_{io_};
 };
 
-/// For an answer that the server gives at once, where the caller's own deadline is about something
-/// else (keys that may never come).
+/// Timeout of answers that the server gives at once, if the caller's timeout is about something
+/// else (keys that may never appear).
 constexpr Seconds kAnswerTime{5};
 
 std::string join(const std::vector<std::string>& keys) {
@@ -146,7 +146,7 @@ struct TcpStore::Impl {
   Impl(std::string host_name, std::uint16_t port_number)
       : host(std::move(host_name)), port(port_number), address(fmt::format("{}:{}", host, port)) {}
 
-  /// An idle connection, or a new one.
+  /// Takes an idle connection or opens a new one.
   std::shared_ptr<Connection> take(Deadline deadline) {
     {
       const std::lock_guard lock(mutex);
@@ -161,8 +161,8 @@ struct TcpStore::Impl {
 
   std::shared_ptr<Connection> connect(Deadline deadline);
 
-  /// Runs `talk(connection)` with what errors mean for a store. A connection goes back to the pool
-  /// only after a conversation that ended where it should.
+  /// Runs `talk(connection)` and converts its errors to store errors. The connection returns to the
+  /// pool only after a complete exchange.
   template <typename Talk>
   auto call(const char* operation, const std::string& key, Deadline deadline, const Talk& talk) {
     try {
@@ -199,8 +199,8 @@ struct TcpStore::Impl {
 };
 
 std::shared_ptr<Connection> TcpStore::Impl::connect(Deadline deadline) {
-  // Grows from 10 ms to 2 s: quick where the server is about to listen, and gentle to a server on
-  // which a thousand ranks call at once (hence the jitter).
+  // Pauses grow from 10 ms to 2 s: short for a server that is about to listen, and jittered for a
+  // server that a thousand ranks contact at once.
   constexpr Seconds kLongestPause{2};
   Seconds pause{0.01};
   std::minstd_rand random(std::random_device{}());
@@ -258,7 +258,7 @@ void TcpStore::close() {
 
 void TcpStore::set(const std::string& key, std::string_view value, Seconds timeout) {
   const Deadline deadline = deadline_after(timeout);
-  // A set has no answer; the ping behind it has, so that a set that returned has been done.
+  // A set has no answer. The following ping has one, which confirms that the set is done.
   impl_->call("set", key, deadline, [&](Connection& connection) {
     connection.write(Writer(Opcode::kSet).key(key).text(value).take() +
                          Writer(Opcode::kPing).number(std::uint32_t{0}).take(),
@@ -287,7 +287,7 @@ void TcpStore::wait(const std::vector<std::string>& keys, Seconds timeout) {
       return true;
     } catch (const DeadlineReached&) {
     }
-    // The keys may be set while the cancellation is on its way: then both answers come.
+    // The keys may be set while the cancellation is in flight; then both answers arrive.
     const Deadline soon = deadline_after(kAnswerTime);
     connection.write(Writer(Opcode::kCancelWait).take(), soon);
     if (connection.read_number<WaitAnswer>(soon) == WaitAnswer::kCancelled) return false;
@@ -299,7 +299,7 @@ void TcpStore::wait(const std::vector<std::string>& keys, Seconds timeout) {
   for (const std::string& key : keys) {
     if (!check({key}, kAnswerTime)) missing.push_back(key);
   }
-  if (missing.empty()) return;  // they came just now
+  if (missing.empty()) return;  // they have just appeared
   const std::string message = fmt::format(
       "store {}: timed out after {} waiting for {} of {} keys: {}", impl_->address,
       format_duration(std::max(timeout, Seconds(0))), missing.size(), keys.size(), join(missing));

@@ -9,15 +9,15 @@
 namespace gradsync {
 
 /// Client of a TCP store: our TcpStoreServer or PyTorch's TCPStore server (c10d, PyTorch 2.x),
-/// whose wire protocol this is. Under torchrun with TORCHELASTIC_USE_AGENT_STORE=True a rank joins
-/// the agent's store through it.
+/// whose wire protocol it speaks. Under torchrun with TORCHELASTIC_USE_AGENT_STORE=True, a rank
+/// uses it to join the agent's store.
 ///
-/// Holds a pool of connections: a call takes an idle one or opens another, so that a blocked call
-/// never delays a call of another thread. See the notes on the protocol in store_protocol.hpp.
+/// Holds a pool of connections: a call takes an idle one or opens another, so a blocked call never
+/// delays a call of another thread. The protocol is described in store_protocol.hpp.
 class TcpStore final : public Store {
  public:
-  /// Connects, trying again with jittered, growing pauses until the server answers or `timeout`
-  /// ends (Error kTimeout that names the address and the last reason).
+  /// Connects, retrying with jittered, growing pauses until the server answers. After `timeout`,
+  /// throws Error(kTimeout) with the address and the last reason.
   TcpStore(std::string host, std::uint16_t port, Seconds timeout);
   ~TcpStore() override;
   TcpStore(const TcpStore&) = delete;
@@ -32,8 +32,8 @@ class TcpStore final : public Store {
   bool check(const std::vector<std::string>& keys, Seconds timeout) override;
   bool remove(const std::string& key, Seconds timeout) override;
 
-  /// Closes every connection: calls that are blocked in other threads, and all later ones, throw
-  /// Error(kInternal). May be called from any thread, more than once.
+  /// Closes every connection: calls blocked in other threads, and all later calls, throw
+  /// Error(kInternal). May be called from any thread, repeatedly.
   void close();
 
   /// "host:port", for messages.

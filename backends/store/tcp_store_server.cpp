@@ -27,7 +27,7 @@ using namespace store_protocol;
 
 class Session;
 
-/// The keys, and who waits for which. Used by the server's thread alone.
+/// The keys and their waiters. Used only by the server's thread.
 class Table {
  public:
   void set(const std::string& key, std::string value) {
@@ -59,7 +59,7 @@ class Table {
   }
   std::int64_t size() const { return static_cast<std::int64_t>(values_.size()); }
 
-  /// Answers at once if all keys exist, else when the last of them is set.
+  /// Answers at once if all keys exist, otherwise when the last of them is set.
   void wait(Session& session, const std::vector<std::string>& keys);
   void cancel_wait(Session& session);
 
@@ -71,9 +71,8 @@ class Table {
   std::unordered_map<Session*, std::set<std::string>> missing_of_;
 };
 
-/// One client. Reads requests, answers in order. While answers are queued that the client does not
-/// take, its next requests are not read, so a client that never reads cannot fill the server's
-/// memory.
+/// One client connection: reads requests and answers them in order. Stops reading while too many
+/// answers are queued, so that a client that never reads cannot exhaust the server's memory.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Table& table, std::function<void()> on_end)
@@ -95,14 +94,14 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
  private:
-  /// Handles what has arrived, then reads on; ends the connection where that makes no sense.
+  /// Handles the received requests, then reads on; closes the connection on malformed input.
   void proceed();
   void close();
   void read();
   void write();
-  /// Handles the requests that have arrived whole, as long as few answers are queued.
+  /// Handles completely received requests while few answers are queued.
   void handle_arrived();
-  /// Handles one request; false if it has not arrived whole.
+  /// Handles one request; returns false if it is incomplete.
   bool handle(Reader& reader);
 
   tcp::socket socket_;
@@ -178,7 +177,7 @@ void Session::proceed() {
 }
 
 void Session::close() {
-  // Ends the pending operations; with the last of them the session goes.
+  // Cancels the pending operations; the last of their handlers releases the session.
   asio::error_code ignored;
   socket_.close(ignored);
 }
@@ -364,7 +363,7 @@ struct TcpStoreServer::Impl {
         accept();
         return;
       }
-      // Out of file descriptors, most likely: try again when some may have been closed.
+      // Most likely out of file descriptors: retry, since some may be closed soon.
       retry.expires_after(std::chrono::milliseconds(50));
       retry.async_wait([this](asio::error_code cancelled) {
         if (!cancelled) accept();
@@ -382,7 +381,8 @@ struct TcpStoreServer::Impl {
   std::condition_variable idle;
   int clients = 0;
   Table table;
-  // Destroyed before the table: pending handlers own the sessions, and those refer to it.
+  // Declared after the table, so destroyed before it: pending handlers own sessions that refer to
+  // the table.
   asio::io_context io;
   tcp::acceptor acceptor;
   asio::steady_timer retry{io};

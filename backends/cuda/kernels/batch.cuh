@@ -7,16 +7,16 @@
 
 namespace gradsync::cuda {
 
-/// Tensors of one launch: they travel in the kernel's parameters, of which every CUDA version and
-/// GPU takes 4 KiB.
+/// The tensors of one launch. They are passed as kernel parameters, which may be 4 KiB on every
+/// CUDA version and GPU.
 template <typename Item>
 struct Batch {
   static constexpr std::size_t kCapacity = 3584 / sizeof(Item);
   Item items[kCapacity];
 };
 
-/// Calls `run(batch, items, longest)` for as many tensors at a time as fit, leaving out those
-/// without elements. A kernel takes tensor blockIdx.y.
+/// Calls `run(batch, items, longest)` for as many tensors at a time as fit, skipping empty ones. A
+/// kernel processes tensor blockIdx.y.
 template <typename Item, typename Run>
 void for_each_batch(std::span<const Item> items, Run run) {
   Batch<Item> batch{};
@@ -36,7 +36,7 @@ void for_each_batch(std::span<const Item> items, Run run) {
   flush();
 }
 
-/// Blocks for each tensor of a batch.
+/// Blocks per tensor of a batch.
 inline constexpr std::int64_t kMostBlocksOfItem = 256;
 
 }  // namespace gradsync::cuda

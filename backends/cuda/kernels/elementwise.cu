@@ -24,7 +24,7 @@ __global__ void fill_signed_powers_kernel(T* dst, std::int64_t count, std::uint3
 template <typename T>
 __global__ void add_kernel(T* dst, const T* src, std::int64_t count) {
   for (std::int64_t i = first_element(); i < count; i += element_step()) {
-    // Integers narrower than int are promoted by the addition.
+    // The addition promotes integers narrower than int.
     dst[i] = static_cast<T>(widen(dst[i]) + widen(src[i]));
   }
 }
@@ -76,7 +76,7 @@ __global__ void clip_many_kernel(Batch<CopyItem> batch, const double* norm, doub
 __global__ void spin_kernel(std::int64_t rounds, float* never_written) {
   float x = static_cast<float>(threadIdx.x);
   for (std::int64_t i = 0; i < rounds; ++i) x = std::fma(x, 0.999f, 0.5f);
-  if (x < 0) *never_written = x;  // it never is, but the compiler has to compute it to know
+  if (x < 0) *never_written = x;  // never true, but keeps the compiler from removing the loop
 }
 
 }  // namespace

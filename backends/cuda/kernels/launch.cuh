@@ -9,15 +9,15 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/tensor/element.hpp"
 
-// The kernels are written in the part of CUDA C++ that a small header can also give a meaning on
-// the host (no warp intrinsics, no atomics, launches by a function): so the tests run the very same
-// source on a machine without a GPU. That header takes the place of this block.
+// The kernels use only the part of CUDA C++ that a small header can emulate on the host (no warp
+// intrinsics, no atomics, launches through a function). Tests thus run the same source without a
+// GPU; the emulation header replaces this block.
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 
 namespace gradsync::cuda {
 
-/// Threads of every block; a power of two.
+/// Threads per block; a power of two.
 inline constexpr int kThreads = 256;
 
 template <typename... Parameters, typename... Arguments>
@@ -39,13 +39,13 @@ void launch(void (*kernel)(Parameters...), dim3 grid, CudaStream stream, Argumen
 
 namespace gradsync::cuda {
 
-/// Blocks for a loop over `count` elements in which each thread takes every (number of threads)-th.
+/// Number of blocks for a grid-stride loop over `count` elements.
 inline unsigned blocks_for(std::int64_t count, std::int64_t most = 1024) {
   return static_cast<unsigned>(
       std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, most));
 }
 
-/// This thread's first element of such a loop, and the step to its next.
+/// This thread's first element of a grid-stride loop, and the stride.
 __device__ inline std::int64_t first_element() {
   return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
 }
@@ -62,13 +62,13 @@ __device__ T narrow(MathType<T> value) {
   return static_cast<T>(value);
 }
 
-/// Combines the values of a block's threads in the order of a tree; every thread gets the result.
-/// All threads call it.
+/// Block-wide tree reduction with a fixed order; every thread gets the result. All threads of the
+/// block must call it.
 template <typename T, typename Combine>
 __device__ T reduce_block(T value, Combine combine) {
   __shared__ T values[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
-  __syncthreads();  // the result of the reduction before this one has been read by all
+  __syncthreads();  // all threads have read the previous reduction's result
   values[thread] = value;
   __syncthreads();
   for (int half = kThreads / 2; half > 0; half /= 2) {
@@ -84,7 +84,7 @@ struct Plus {
     return a + b;
   }
 };
-/// The larger; NaN if one is.
+/// The maximum; NaN if either value is NaN.
 struct Larger {
   template <typename T>
   __device__ T operator()(T a, T b) const {

@@ -4,18 +4,18 @@
 #include "gradsync/backends/cuda/cuda_layer_kernels.hpp"
 #include "gradsync/backends/cuda/kernels/launch.cuh"
 
-// One block a row or a column, unless said otherwise. Sums go through reduce_block, in an order
-// that depends on the shape alone.
+// One block per row or column, unless noted otherwise. Sums use reduce_block, in an order that
+// depends only on the shape.
 namespace gradsync::cuda {
 namespace {
 
-/// This block's row or column, and the step to its next: a grid has at most kMostBlocks blocks.
+/// This block's first row or column, and the stride: a grid has at most kMostBlocks blocks.
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;
 dim3 block_each(std::int64_t count) {
   return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kMostBlocks)));
 }
 
-/// Sum over i in [0, count) of term(i), by all threads of a block.
+/// Sum of term(i) for i in [0, count), by all threads of a block.
 template <typename Math, typename Term>
 __device__ Math sum_over(std::int64_t count, Term term) {
   Math sum = 0;
@@ -60,8 +60,8 @@ template <typename T>
 __global__ void scatter_add_rows_kernel(T* out, const T* x, const std::int64_t* ids,
                                         std::int64_t count, std::int64_t columns,
                                         std::int64_t table_rows) {
-  // A block owns a row of the table and walks through the ids, kThreads at a time; most of them are
-  // other rows', so they are looked at in parallel first.
+  // A block owns a row of the table and scans the ids, kThreads at a time. Most ids belong to other
+  // rows, so the threads first test them in parallel.
   __shared__ bool is_mine[kThreads];
   __shared__ bool any;
   for (std::int64_t row = blockIdx.x; row < table_rows; row += gridDim.x) {

@@ -7,8 +7,8 @@
 namespace gradsync::cuda {
 namespace {
 
-// The arithmetic of engine/tensor/cpu_kernels.cpp, operation by operation: -fmad=false keeps nvcc
-// from fusing more than is written, so that an update has the CPU's bits.
+// The arithmetic of engine/tensor/cpu_kernels.cpp, operation by operation. -fmad=false keeps nvcc
+// from fusing more than the source says, so that updates are bit-identical to the CPU's.
 
 template <typename Math>
 struct AdamWScalars {
@@ -92,8 +92,9 @@ __global__ void sgd_kernel(Batch<SgdItem> batch, SgdScalars<MathType<T>> s) {
   }
 }
 
-// Norms: every tensor is summed by a fixed number of blocks, each thread over every k-th element,
-// the threads by a tree, the blocks one after another. Nothing depends on the GPU.
+// Norms: a fixed number of blocks sums each tensor; each thread sums every k-th element, the
+// threads are reduced as a tree, and the blocks one after another. The order does not depend on the
+// GPU.
 
 constexpr int kPartials = 64;
 
@@ -152,7 +153,7 @@ void norm_many(CudaStream stream, std::span<const NormItem> items, DType dtype, 
   const NormOrder order{p == 2, p == 1, std::isinf(p), p};
   with_floating_type(dtype, "norm", [&](auto tag) {
     using T = decltype(tag);
-    std::size_t next = 0;  // of `items`: those without elements keep the 0 that is there
+    std::size_t next = 0;  // index in `items`: empty tensors keep their zero
     for_each_batch(items, [&](const Batch<NormItem>& batch, unsigned tensors, std::int64_t) {
       Batch<double*> results{};
       for (unsigned k = 0; k < tensors; ++k, ++next) {

@@ -21,7 +21,7 @@ class Cublas final : public CublasApi {
         set_math_mode_(library_.function<decltype(&cublasSetMathMode)>("cublasSetMathMode")),
         gemm_(library_.function<Gemm>("cublasGemmStridedBatchedEx")) {
     check(create_(&handle_), "cublasCreate");
-    // No TF32, no reductions in lower precision.
+    // No TF32, no reduced-precision reductions.
     check(set_math_mode_(handle_, CUBLAS_PEDANTIC_MATH), "cublasSetMathMode");
   }
   ~Cublas() override {
@@ -33,7 +33,7 @@ class Cublas final : public CublasApi {
 
   void multiply(const MatrixProduct& p, CudaStream stream) override {
     use(stream);
-    // cuBLAS stores by columns: the row-major product c = a b is its c^T = b^T a^T.
+    // cuBLAS is column-major: the row-major product c = a b is c^T = b^T a^T there.
     const auto op = [](const MatrixOperand& operand) {
       return operand.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     };
@@ -53,7 +53,7 @@ class Cublas final : public CublasApi {
   }
 
  private:
-  /// The header overloads the name for C++.
+  /// The header overloads this name in C++.
   using Gemm = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int,
                                   int, const void*, const void*, cudaDataType, int, long long,
                                   const void*, cudaDataType, int, long long, const void*, void*,
@@ -68,10 +68,10 @@ class Cublas final : public CublasApi {
 
   void use(CudaStream stream) {
     if (stream == stream_) return;
-    // Setting the stream takes the workspace away. One of its own: with cuBLAS's pool the choice of
-    // an algorithm, and with it the bits, would depend on what else is running.
+    // Setting the stream resets the workspace, so set ours again. With cuBLAS's own pool the choice
+    // of algorithm, and with it the bits, would depend on what else is running.
     check(set_stream_(handle_, stream), "cublasSetStream");
-    constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+    constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // cuBLAS's recommendation for Hopper
     if (workspace_ == nullptr && cudaMalloc(&workspace_, kWorkspace) != cudaSuccess) {
       throw Error(ErrorCode::kInternal, "out of GPU memory: 32 MiB wanted for cuBLAS");
     }

@@ -24,7 +24,7 @@ class CudaRuntime final : public CudaApi {
     const cudaError_t result = cudaGetDeviceCount(&count);
     if (result == cudaSuccess) return count;
     reason_ = cudaGetErrorString(result);
-    static_cast<void>(cudaGetLastError());  // it has been said
+    static_cast<void>(cudaGetLastError());  // clear the reported error
     return 0;
   }
 
@@ -114,7 +114,7 @@ class CudaRuntime final : public CudaApi {
  private:
   static void* allocated(cudaError_t result, void* memory, const char* call) {
     if (result == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());  // the caller decides what it means
+      static_cast<void>(cudaGetLastError());  // clear it; the caller decides what it means
       return nullptr;
     }
     check(result, call);

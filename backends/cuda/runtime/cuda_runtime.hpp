@@ -7,11 +7,11 @@
 
 namespace gradsync {
 
-/// The CUDA runtime itself.
+/// The real CUDA runtime.
 std::unique_ptr<CudaApi> make_cuda_runtime();
 
-/// cuBLAS for the calling thread's device, opened when it is called (libcublas of the CUDA version
-/// that this was built with). Throws Error(kBackendUnavailable) that says where it was looked for.
+/// Loads cuBLAS at run time for the calling thread's device (libcublas of the CUDA version of the
+/// build). Throws Error(kBackendUnavailable) listing where it looked.
 std::unique_ptr<CublasApi> open_cublas();
 
 }  // namespace gradsync

@@ -5,17 +5,17 @@
 
 namespace gradsync {
 
-/// A shared library that is opened when the program needs it, and stays open.
+/// A shared library that is loaded on demand and never unloaded.
 class SharedLibrary {
  public:
-  /// Opens the first of `names` that there is. Throws Error(kBackendUnavailable) with the loader's
-  /// words for each, and `what` for the name of the library.
+  /// Loads the first library of `names` that exists. Throws Error(kBackendUnavailable) with the
+  /// loader's message for each name; `what` is the library's name in messages.
   SharedLibrary(const std::string& what, const std::vector<std::string>& names);
 
-  /// Null where the library does not have it.
+  /// Null if the library does not have the symbol.
   void* find(const char* symbol) const;
 
-  /// `Function` is the type of the function, as decltype(&name) gives it.
+  /// `Function` is the function's type, as in decltype(&name).
   template <typename Function>
   Function function(const char* symbol) const {
     return reinterpret_cast<Function>(require(symbol));
@@ -26,7 +26,7 @@ class SharedLibrary {
   }
 
  private:
-  /// Throws Error(kBackendUnavailable): the library is too old.
+  /// Throws Error(kBackendUnavailable) if the symbol is missing: the library is too old.
   void* require(const char* symbol) const;
 
   std::string what_;

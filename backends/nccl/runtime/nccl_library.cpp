@@ -58,15 +58,15 @@ NcclResult from_nccl(ncclResult_t result) {
 #define GRADSYNC_NCCL(name) decltype(&::name) name = library.function<decltype(&::name)>(#name)
 #define GRADSYNC_NCCL_OPTIONAL(type, name) type name = library.optional_function<type>(#name)
 
-// Spelled out, because the header may be older than they are. They are part of NCCL's binary
-// interface.
+// Declared here, because the header may be older than these functions. The signatures are part of
+// NCCL's ABI.
 using SplitFunction = ncclResult_t (*)(ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*);
 using RegisterFunction = ncclResult_t (*)(ncclComm_t, void*, std::size_t, void**);
 using DeregisterFunction = ncclResult_t (*)(ncclComm_t, void*);
 using AllocateFunction = ncclResult_t (*)(void**, std::size_t);
 using FreeFunction = ncclResult_t (*)(void*);
 
-/// NCCL's functions by their own names; the optional ones are null in versions without them.
+/// NCCL's functions under their own names; optional ones are null in versions without them.
 struct NcclFunctions {
   explicit NcclFunctions(const SharedLibrary& library_to_use) : library(library_to_use) {}
 
@@ -168,8 +168,8 @@ class NcclLibrary final : public NcclApi {
   void release(void* memory) noexcept override { static_cast<void>(nccl_.ncclMemFree(memory)); }
 
  private:
-  /// The library reads no more of this than it knows, and takes defaults for what it knows beyond
-  /// the header's version.
+  /// The library reads only the part of the struct it knows, and uses defaults for fields newer
+  /// than the header.
   ncclConfig_t configuration(const std::string& name) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -182,7 +182,7 @@ class NcclLibrary final : public NcclApi {
   }
 
   NcclFunctions nccl_;
-  std::deque<std::string> names_;  // of the communicators
+  std::deque<std::string> names_;  // the communicators' names
 };
 
 }  // namespace

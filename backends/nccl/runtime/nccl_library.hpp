@@ -6,9 +6,9 @@
 
 namespace gradsync {
 
-/// NCCL itself, opened when it is called: GRADSYNC_NCCL_LIBRARY if it is set, else libnccl.so.2
-/// where the loader finds it, else the one that was there when this was built. Throws
-/// Error(kBackendUnavailable) for a library that is not there or older than 2.18.
+/// Loads NCCL at run time: GRADSYNC_NCCL_LIBRARY if set, otherwise libnccl.so.2 from the loader's
+/// path, otherwise the library found at build time. Throws Error(kBackendUnavailable) if the
+/// library is missing or older than 2.18.
 std::unique_ptr<NcclApi> open_nccl();
 
 }  // namespace gradsync
