@@ -7,7 +7,7 @@
 namespace gradsync {
 
 double clip_coefficient(double norm, double max_norm) {
-  constexpr double kEpsilon = 1e-6;  // clip_grad_norm's
+  constexpr double kEpsilon = 1e-6;  // as in clip_grad_norm
   return std::min(1.0, max_norm / (norm + kEpsilon));
 }
 

@@ -14,22 +14,23 @@ namespace gradsync {
 /// How the gradients of a step were clipped.
 struct Clipping {
   double max_norm = 0;
-  /// The gradients' norm before, on its way from the device; null: no parameter has a gradient.
+  /// The norm of the gradients before clipping, being read from the device; null if no parameter
+  /// has a gradient.
   std::shared_ptr<HostRead> norm;
-  /// The norm that the factor follows from, where it is not the gradients' own.
+  /// The norm used for the clip coefficient, if it is not that of the gradients.
   std::optional<double> other_norm;
 };
 
-/// min(1, max_norm / norm), as clip_grad_norm takes it.
+/// min(1, max_norm / norm), computed like clip_grad_norm.
 double clip_coefficient(double norm, double max_norm);
 
-/// Clips the gradients of a step: clip_grad_norm, or nothing where the job does not clip.
+/// Clips the gradients of a step with clip_grad_norm, if the job clips.
 ///
-/// One of the loop's parts: a subclass may clip otherwise.
+/// One of the loop's parts: a subclass may clip differently.
 class GradientClipper {
  public:
   struct Options {
-    std::optional<double> max_norm;  ///< absent: gradients are not clipped
+    std::optional<double> max_norm;  ///< unset: no clipping
     double norm_type = 2;
     bool error_if_nonfinite = false;
   };
@@ -39,7 +40,8 @@ class GradientClipper {
       : parameters_(&parameters), options_(options) {}
   virtual ~GradientClipper() = default;
 
-  /// nullopt: the job does not clip. The host waits for nothing, unless `error_if_nonfinite`.
+  /// Returns nullopt if the job does not clip. The host does not wait, except for
+  /// `error_if_nonfinite`.
   virtual std::optional<Clipping> clip(const LoopPosition& at);
 
  protected:

@@ -10,9 +10,9 @@
 namespace gradsync {
 
 /// Multiplies the loss by a scale, and divides the gradients by it before they are used
-/// (torch.amp.GradScaler). The scale is 1, as in any job that trains in float32.
+/// (torch.amp.GradScaler). The scale is 1, because the jobs train in float32.
 ///
-/// One of the loop's parts: a subclass may have another scale, or take it out at another place.
+/// One of the loop's parts: a subclass may use another scale, or unscale at another point.
 class GradientScaler {
  public:
   /// `parameters` must outlive it.
@@ -20,12 +20,12 @@ class GradientScaler {
   virtual ~GradientScaler() = default;
 
   virtual double scale(std::int64_t /*step*/) const { return 1; }
-  /// Before the gradients are clipped.
+  /// Called before the gradients are clipped.
   virtual void unscale(std::int64_t step) { divide_gradients(step); }
-  /// The optimizer's step.
+  /// Runs the optimizer's step.
   virtual void step(Optimizer& optimizer, std::int64_t /*step*/) { optimizer.step(); }
 
-  /// How often the gradients of `step` have been divided by its scale.
+  /// Number of times the gradients of `step` have been unscaled.
   std::int64_t divisions(std::int64_t step) const { return step == divided_step_ ? divisions_ : 0; }
 
  protected:

@@ -8,10 +8,10 @@
 
 namespace gradsync {
 
-/// Gives the optimizer's groups their learning rates: what they were made with, times the schedule
+/// Sets the learning rates of the optimizer's groups: their initial rates times the schedule
 /// (torch.optim.lr_scheduler).
 ///
-/// One of the loop's parts: a subclass may have other rates.
+/// One of the loop's parts: a subclass may use other rates.
 class LearningRates {
  public:
   /// `optimizer` must outlive it.
@@ -23,7 +23,7 @@ class LearningRates {
   }
   virtual ~LearningRates() = default;
 
-  /// The optimizer's next step is `step`.
+  /// Sets the rates for `step`, the optimizer's next one.
   void set(std::int64_t step) {
     for (std::size_t group = 0; group < base_rates_.size(); ++group) {
       optimizer_->set_learning_rate(scheduled_lr(schedule_, base_rate(group, step), step), group);
@@ -31,7 +31,7 @@ class LearningRates {
   }
 
  protected:
-  /// The rate of a group in `step` where the schedule leaves it as it is.
+  /// The rate of a group in `step` before the schedule is applied.
   virtual double base_rate(std::size_t group, std::int64_t /*step*/) const {
     return base_rates_[group];
   }

@@ -10,15 +10,15 @@
 
 namespace gradsync {
 
-/// Thrown by an observer: the step under way is abandoned and the loop goes on with the next one,
-/// as `continue` does in a program.
+/// Thrown by an observer: abandons the current step and continues the loop with the next one, like
+/// `continue`.
 struct SkippedStep {
   std::string reason;
 };
 
-/// Sees a training loop at the points below, in this order:
+/// Observes a training loop. The calls come in this order:
 ///
-///     each epoch
+/// each epoch
 ///       each step
 ///         before_step
 ///         each batch of the step (one, or several with gradient accumulation)
@@ -31,58 +31,57 @@ struct SkippedStep {
 ///       after_epoch
 ///     after_training
 ///
-/// An observer may let time pass, communicate, or throw: an Error ends the rank, SkippedStep the
-/// step. What the loop does it changes only through the loop's parts (LoopParts).
+/// An observer may spend time, communicate, or throw: an Error ends the rank, SkippedStep the step.
+/// To change what the loop does, subclass its parts (LoopParts).
 ///
 /// Called on the rank's thread or actor.
 class LoopObserver {
  public:
   virtual ~LoopObserver() = default;
 
-  /// The rank turns to its next step. There is none if the epoch has no batch left; nothing but
-  /// `before_join` follows then.
+  /// The rank starts its next step. If the epoch has no batch left, only `before_join` follows.
   virtual void before_step(const LoopPosition&) {}
 
   virtual void before_data(const LoopPosition&) {}
   virtual void after_data(const LoopPosition&, const Batch&) {}
 
   virtual void before_forward(const LoopPosition&) {}
-  /// `loss`: a scalar, of this batch alone. `reduces`: the backward pass that follows is
-  /// synchronized, which it is not inside no_sync.
+  /// `loss`: a scalar, of this batch only. `reduces`: whether the following backward pass is
+  /// synchronized (false inside no_sync).
   virtual void after_forward(const LoopPosition&, const Tensor& /*loss*/, bool /*reduces*/) {}
 
   virtual void before_backward(const LoopPosition&) {}
-  /// The gradients of this batch are accumulated, and reduced where the pass was synchronized.
-  /// `last`: it was the last batch of the step.
+  /// The gradients of this batch are accumulated, and reduced if the pass was synchronized. `last`:
+  /// whether it was the last batch of the step.
   virtual void after_backward(const LoopPosition&, bool /*last*/) {}
 
   virtual void before_optimizer(const LoopPosition&) {}
-  /// nullopt: the job does not clip.
+  /// nullopt if the job does not clip.
   virtual void after_clip(const LoopPosition&, const std::optional<Clipping>&) {}
   /// The parameters are updated.
   virtual void after_optimizer(const LoopPosition&) {}
 
-  /// Between two steps: where a program evaluates, saves and logs.
+  /// Between two steps: here programs evaluate, save checkpoints and log.
   virtual void after_step(const LoopPosition&) {}
-  /// In place of the rest of a step that was abandoned.
+  /// Replaces the remaining calls of an abandoned step.
   virtual void step_skipped(const LoopPosition&, const std::string& /*reason*/) {}
-  /// LoopPolicy::leaves has ended the loop before this step. Only `before_join` and
-  /// `after_training` follow.
+  /// LoopPolicy::leaves ended the loop before this step. Only `before_join` and `after_training`
+  /// follow.
   virtual void loop_left(const LoopPosition&, const std::string& /*reason*/) {}
 
-  /// Only where the job trains with Join: this rank has no inputs left.
+  /// Only for jobs that train with Join: this rank has no inputs left.
   virtual void before_join() {}
-  /// `last`: the last step that was taken or skipped, of any epoch; -1 where there was none.
+  /// `last`: the last step taken or skipped, of any epoch; -1 if there was none.
   virtual void after_epoch(const LoopPosition& /*last*/) {}
   virtual void after_training(const LoopPosition& /*last*/) {}
 };
 
-/// Several observers as one. The first is the outermost: a `before_` point reaches them in their
-/// order, every other point in reverse, so the times that the first one takes include what the
-/// others spend.
+/// Combines several observers. The first is the outermost: `before_` calls go in order, all other
+/// calls in reverse order, so the times measured by the first observer include the time spent in
+/// the others.
 class LoopObservers final : public LoopObserver {
  public:
-  /// `observer` must outlive this.
+  /// `observer` must outlive this object.
   void add(LoopObserver& observer) { observers_.push_back(&observer); }
 
   void before_step(const LoopPosition& at) override;

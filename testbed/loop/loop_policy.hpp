@@ -8,16 +8,16 @@
 
 namespace gradsync {
 
-/// What a loop decides from step to step. One of the loop's parts: a subclass may decide otherwise
-/// on one rank.
+/// The decisions of a loop from step to step. One of the loop's parts: a subclass may decide
+/// differently on one rank.
 class LoopPolicy {
  public:
   virtual ~LoopPolicy() = default;
 
-  /// Whether DDP reduces the gradients of this batch (outside no_sync). `by_default`: as the job's
-  /// options have it, with the last batch of a step or with each.
+  /// Whether DDP reduces the gradients of this batch (i.e. backward is outside no_sync).
+  /// `by_default` follows the job's options: true for the last batch of a step, or for every batch.
   virtual bool reduces(const LoopPosition&, bool by_default) const { return by_default; }
-  /// Why the rank leaves its loop before `step`; nullopt: it does not.
+  /// The reason why the rank leaves its loop before `step`; nullopt to continue.
   virtual std::optional<std::string> leaves(std::int64_t /*step*/) const { return std::nullopt; }
 };
 

@@ -19,7 +19,7 @@ void TrainingLoop::run() {
   parts_.observer.after_training({options_.epochs - 1, step_ - 1});
 }
 
-/// False where the epoch has no more batches, or the rank leaves its loop.
+/// Returns false if the epoch has no more batches or the rank leaves its loop.
 bool TrainingLoop::take_step(std::int64_t epoch) {
   const LoopPosition at{epoch, step_};
   if (const auto reason = parts_.policy.leaves(step_)) {
@@ -33,13 +33,13 @@ bool TrainingLoop::take_step(std::int64_t epoch) {
   } catch (const SkippedStep& skipped) {
     reason = skipped.reason;
   }
-  // Outside the handler: in the simulator other ranks may run while an observer waits.
+  // Outside the catch block: in the simulator other ranks may run while an observer waits.
   parts_.observer.step_skipped(at, reason);
   return true;
 }
 
-/// One optimizer step, over one batch or several (gradient accumulation); false at the end of the
-/// epoch.
+/// Runs one optimizer step over one or several batches (gradient accumulation); returns false at
+/// the end of the epoch.
 bool TrainingLoop::train_step(const LoopPosition& begin) {
   auto& [loader, model, ddp, graph, scaler, clipper, learning_rates, optimizer, policy, observer] =
       parts_;
@@ -63,9 +63,9 @@ bool TrainingLoop::train_step(const LoopPosition& begin) {
     const Variable loss = ddp.forward(model, batch, graph).front();
     observer.after_forward(at, loss.data, reduces);
 
-    // The reducer's hooks launch the buckets as the gradients arrive, and its callback at the end
-    // of the pass waits for all of them: when backward returns, every gradient is the mean over
-    // the ranks.
+    // The reducer's hooks launch buckets as gradients become ready, and its callback at the end of
+    // the pass waits for all of them. When backward returns, every gradient is the mean over the
+    // ranks.
     observer.before_backward(at);
     backward(graph, loss, scaler.scale(at.step) / static_cast<double>(batches));
     observer.after_backward(at, last);

@@ -15,10 +15,10 @@
 
 namespace gradsync {
 
-/// What a loop is made of. All of it must outlive the loop.
+/// The parts of a loop. All of them must outlive the loop.
 struct LoopParts {
   DataLoader& loader;
-  Model& model;  ///< whose parameters `ddp` was given
+  Model& model;  ///< the model whose parameters `ddp` manages
   DistributedDataParallel& ddp;
   Graph& graph;
   GradientScaler& scaler;
@@ -31,22 +31,22 @@ struct LoopParts {
 
 struct LoopOptions {
   std::int64_t epochs = 1;
-  std::int64_t steps = 0;             ///< optimizer steps, over all epochs: the loop ends there
-  std::int64_t first_step = 0;        ///< the steps before it are in a checkpoint
-  std::int64_t accumulate_steps = 1;  ///< batches an optimizer step
+  std::int64_t steps = 0;             ///< total optimizer steps over all epochs
+  std::int64_t first_step = 0;        ///< earlier steps come from a checkpoint
+  std::int64_t accumulate_steps = 1;  ///< batches per optimizer step
   bool no_sync = true;                ///< reduce only with the last batch of a step
-  bool set_epoch = true;              ///< shuffle each epoch anew
+  bool set_epoch = true;              ///< reshuffle in each epoch
   JoinOptions join = {.enable = false};
 };
 
-/// The training loop of one rank, as a PyTorch program has it. It keeps no record and knows of
-/// nothing that goes wrong: that is for its observer, and for subclasses of its parts.
+/// The training loop of one rank, as in a PyTorch program. It neither records nor injects faults:
+/// its observer and the subclasses of its parts do.
 class TrainingLoop {
  public:
   TrainingLoop(const LoopParts& parts, const LoopOptions& options)
       : parts_(parts), options_(options), step_(options.first_step) {}
 
-  /// All epochs. Errors are those of the parts; SkippedStep does not come out.
+  /// Runs all epochs. Throws the errors of the parts; handles SkippedStep.
   void run();
 
  private:

@@ -6,8 +6,9 @@
 
 namespace gradsync {
 
-/// Compares which device each rank of `group` uses, all on one machine. Throws Error(kMisuse) on
-/// every rank where two claim the same, as NCCL does when its communicator is made.
+/// Compares the devices used by the ranks of `group`, which all run on one machine. If two ranks
+/// claim the same device, throws Error(kMisuse) on every rank, as NCCL does when it creates its
+/// communicator.
 void check_devices(ProcessGroup& group, Device& device, std::int64_t claimed);
 
 }  // namespace gradsync

@@ -30,7 +30,7 @@ std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
   throw Error(ErrorCode::kInternal, "unknown kind of data set");
 }
 
-/// Without what may differ between runs that do the same.
+/// Leaves out settings that may differ between runs that do the same.
 std::string hash_configuration(const Scenario& scenario) {
   nlohmann::ordered_json json = to_json(scenario);
   for (const char* key :
@@ -76,9 +76,9 @@ std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inp
 
 namespace {
 
-/// One group for each of the scenario's, behind that of all other parameters, if there are any:
-/// `options`, with the group's own learning rate and weight decay. Throws ConfigError for a pattern
-/// that means no parameter.
+/// Creates one parameter group for each of the scenario's, preceded by a group of the remaining
+/// parameters, if any. A group uses `options` with its own learning rate and weight decay. Throws
+/// ConfigError for a pattern that matches no parameter.
 template <typename ParameterGroup, typename Options>
 std::vector<ParameterGroup> parameter_groups(const OptimizerSpec& spec, const Options& options,
                                              const std::vector<ParameterPtr>& parameters) {

@@ -14,26 +14,26 @@
 
 namespace gradsync {
 
-/// From the words of a scenario to the engine's objects.
+/// Creates the engine's objects from a scenario.
 
-/// What a scenario reads from files, or builds once for all ranks of a process. Immutable.
+/// Everything that a scenario loads from files or builds once per process for all ranks. Immutable.
 struct RunInputs {
   std::shared_ptr<const Dataset> dataset;
-  std::shared_ptr<const ModelProfile> profile;  ///< of a replayed model; else null
-  std::string config_hash;  ///< of what in the scenario decides what the ranks do
+  std::shared_ptr<const ModelProfile> profile;  ///< only for a replayed model; otherwise null
+  std::string config_hash;  ///< over the settings that determine what the ranks do
 };
 
-/// Throws ConfigError for a file that is missing or wrong.
+/// Throws ConfigError for a missing or invalid file.
 std::shared_ptr<const RunInputs> load_inputs(const Scenario& scenario);
 
-/// Of the job's process group; what a backend alone has options for keeps its defaults.
+/// Options of the job's process group; backend-specific options keep their defaults.
 GroupOptions make_group_options(const Scenario& scenario);
-/// The hook that the scenario names, if any.
+/// Registers the hook named by the scenario, if any.
 void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec);
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device);
-/// Throws ConfigError for a parameter group that means no parameter, Error(kMisuse) for a parameter
-/// that two groups mean.
+/// Throws ConfigError for a parameter group that matches no parameter, and Error(kMisuse) for a
+/// parameter matched by two groups.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           const std::vector<ParameterPtr>& parameters);
 

@@ -27,7 +27,7 @@ std::string describe_difference(std::span<const std::string> hashes) {
   if (ranks_by_hash.size() < 2) return {};
   std::vector<std::pair<std::string, std::vector<int>>> groups(ranks_by_hash.begin(),
                                                                ranks_by_hash.end());
-  // By size, then by first rank: the order of the hashes themselves means nothing.
+  // Sort by size, then by first rank; the order of the hashes themselves is arbitrary.
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
     return std::pair(b.second.size(), a.second.front()) <
            std::pair(a.second.size(), b.second.front());

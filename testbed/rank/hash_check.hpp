@@ -11,11 +11,11 @@
 
 namespace gradsync {
 
-/// Compares the parameters of all ranks after each step whose hash the scenario wants, where it
-/// says train.check_hashes.
+/// With train.check_hashes: compares the parameters of all ranks after each step that the scenario
+/// hashes.
 class HashCheck final : public LoopObserver {
  public:
-  /// Encloses `recorder`, which takes the hash. All arguments must outlive it.
+  /// Wraps `recorder`, which computes the hash. All arguments must outlive this object.
   HashCheck(const TrainSpec& train, ProcessGroup& group, Device& device, Clock& clock,
             const StepRecorder& recorder, ReportKeeper& keeper)
       : train_(&train),
@@ -25,7 +25,7 @@ class HashCheck final : public LoopObserver {
         recorder_(&recorder),
         keeper_(&keeper) {}
 
-  /// Throws Error(kDesync) as check_equal_hashes does.
+  /// Throws Error(kDesync) like check_equal_hashes.
   void after_optimizer(const LoopPosition& at) override;
 
  private:
@@ -37,8 +37,8 @@ class HashCheck final : public LoopObserver {
   ReportKeeper* keeper_;
 };
 
-/// Compares this rank's hash with those of all others (an allgather of 16 bytes on `device`).
-/// Throws Error(kDesync) on every rank when they differ, naming the step and the odd ranks.
+/// Compares this rank's hash with those of all others (an allgather of 16 bytes on `device`). If
+/// they differ, throws Error(kDesync) on every rank, naming the step and the ranks that disagree.
 void check_equal_hashes(ProcessGroup& group, Device& device, const Hash128& hash,
                         std::int64_t epoch, std::int64_t step);
 

@@ -5,19 +5,19 @@
 
 namespace gradsync {
 
-/// Charges a rank's clock for clipping and the update of the parameters.
+/// Charges clipping and the parameter update to the rank's clock.
 ///
-/// Where the model is computed, by the arithmetic an element. Where it is replayed, clipping and
-/// update together take what the profile says, or what they really take if that is more.
+/// For a computed model, charges the floating-point operations per element. For a replayed model,
+/// clipping and update together take the time in the profile, or the real time if that is longer.
 class OptimizerTime final : public LoopObserver {
  public:
-  /// Floating-point operations an element: squaring, adding and scaling in the clip, and the
-  /// arithmetic of an update as torch/optim/adamw.py and sgd.py write it.
+  /// Floating-point operations per element: squaring, adding and scaling in the clip, and the
+  /// arithmetic of an update as written in torch/optim/adamw.py and sgd.py.
   static constexpr double kClipFlops = 3;
   static constexpr double kAdamWFlops = 14;
   static constexpr double kSgdFlops = 6;
 
-  /// What is charged for a step.
+  /// The cost of one step.
   struct Cost {
     bool replayed = false;
     Seconds replayed_time{0};

@@ -13,13 +13,13 @@
 namespace gradsync {
 namespace {
 
-/// From an error of a rank's own until the others are told. They need it to come to where they wait
-/// for this rank, or to the same error of their own: only then do their records say which of the
-/// two it is. A process that raises takes longer than that to go.
+/// Delay between a rank's own error and telling the others. The others need this time to reach the
+/// point where they wait for this rank, or to hit the same error themselves: only then do their
+/// records show which of the two it is. A process that raises takes longer than that to exit.
 constexpr Seconds kTellOthersAfter{0.3};
 
-/// Waits until every rank is done. What happens to the others meanwhile does not undo what this
-/// rank has finished, but the diagnosis wants to know.
+/// Waits until every rank is done. A failure of another rank in the meantime does not undo what
+/// this rank has finished, but the diagnosis needs it.
 void shut_down(ProcessGroup& group, ReportKeeper& keeper) {
   keeper.enter(Phase::kShutdown);
   try {
@@ -33,11 +33,12 @@ void shut_down(ProcessGroup& group, ReportKeeper& keeper) {
   }
 }
 
-/// Parts of the engine that know no rank leave it to us: "rank 1, step 2 backward: ...".
+/// Adds the rank and position to errors of engine parts that do not know them: "rank 1, step 2
+/// backward: ...".
 std::string with_rank(const std::string& what, const RankReport& report) {
   const std::string rank = fmt::format("rank {}", report.rank);
   if (what.find(rank) != std::string::npos) return what;
-  // What comes after the update comes when the step is counted already.
+  // Whatever follows the update runs when the step has already been counted.
   const bool in_step = report.phase == Phase::kData || report.phase == Phase::kForward ||
                        report.phase == Phase::kBackward || report.phase == Phase::kOptimizer;
   const std::string step = in_step ? fmt::format("step {} ", report.steps_completed) : "";
@@ -75,7 +76,7 @@ void run_rank(const Scenario& scenario, const RankRuntime& runtime, RankReport& 
     runtime.clock->sleep(kTellOthersAfter);
     failure = std::make_exception_ptr(Error(ErrorCode::kInternal, what));
   }
-  // Outside the handlers: in the simulator other ranks run while this one waits.
+  // Outside the catch blocks: in the simulator other ranks run while this one waits.
   keeper.cleans_up();
   if (runtime.before_clean_up) runtime.before_clean_up();
   clean_up(scenario.faults, report.rank, *runtime.clock, runtime.block);

@@ -23,7 +23,7 @@
 namespace gradsync {
 namespace {
 
-/// Hands each step's record to whoever shows the progress.
+/// Passes each step's record to the progress callback.
 class StepReporter final : public LoopObserver {
  public:
   StepReporter(const ReportKeeper& keeper, const std::function<void(const StepRecord&)>& on_step)
@@ -38,8 +38,8 @@ class StepReporter final : public LoopObserver {
   const std::function<void(const StepRecord&)>* on_step_;
 };
 
-/// The members are made in the order in which a program makes them; what communicates, or is the
-/// place of a fault, stands where all ranks come to it.
+/// The members are constructed in the order in which a program constructs them. Members that
+/// communicate, or at which a fault happens, come at a point that all ranks reach.
 class RankTraining {
  public:
   RankTraining(const Scenario& scenario, const RankRuntime& runtime, ReportKeeper& keeper)
@@ -95,7 +95,7 @@ class RankTraining {
   }
 
  private:
-  /// What the events need of this rank.
+  /// The access that the fault events need to this rank.
   FaultEvents::Rank lend(const RankRuntime& runtime) {
     FaultEvents::Rank rank;
     rank.group = runtime.process_group;
@@ -108,7 +108,7 @@ class RankTraining {
     return rank;
   }
 
-  /// On meta tensors there is nothing to clip.
+  /// Meta tensors cannot be clipped.
   GradientClipper::Options clip_options() const {
     const TrainSpec& train = scenario_.train;
     GradientClipper::Options options;
@@ -137,7 +137,7 @@ class RankTraining {
     describe_plan(keeper_, plan, *model_);
   }
 
-  /// Together with all ranks, if one of them has a device that is not its own.
+  /// Collective over all ranks, if the scenario assigns a wrong device to some rank.
   void claim_device() {
     const auto is_claim = [](const FaultSpec& fault) { return fault.as<DeviceFault>() != nullptr; };
     if (std::none_of(scenario_.faults.begin(), scenario_.faults.end(), is_claim)) return;
@@ -172,7 +172,7 @@ class RankTraining {
   Graph graph_;
   FaultedScaler scaler_;
   FaultedClipper clipper_;
-  FaultedModel ddp_model_;  // the model as DDP is shown it
+  FaultedModel ddp_model_;  // the model as DDP sees it
   std::vector<Tensor> tensors_;
   DistributedDataParallel ddp_;
   FaultObserver fault_observer_;
@@ -189,7 +189,7 @@ class RankTraining {
 }  // namespace
 
 void train_rank(const Scenario& scenario, const RankRuntime& runtime, ReportKeeper& keeper) {
-  // Not on the stack: that of a simulated rank is small.
+  // On the heap, because the stack of a simulated rank is small.
   std::make_unique<RankTraining>(scenario, runtime, keeper)->run();
 }
 

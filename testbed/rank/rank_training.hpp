@@ -5,9 +5,9 @@
 
 namespace gradsync {
 
-/// Puts one rank's training together from its scenario and runs it: the loop (TrainingLoop), its
-/// parts, which the rank's faults may have changed, and its observers, which record the loop and
-/// let faults happen. Throws what ends the rank; the report says by then how far it came.
+/// Builds one rank's training from its scenario and runs it: the loop (TrainingLoop), its parts,
+/// which the rank's faults may have replaced, and its observers, which record the loop and inject
+/// faults. Throws the error that ends the rank; the report then says how far it got.
 void train_rank(const Scenario& scenario, const RankRuntime& runtime, ReportKeeper& keeper);
 
 }  // namespace gradsync

@@ -5,7 +5,7 @@
 namespace gradsync {
 namespace {
 
-/// Whether every rank has as many steps, of as many samples, as every other.
+/// Whether all ranks have the same number of steps, with the same number of samples.
 bool shards_are_alike(const Scenario& scenario) {
   const SamplerSpec& sampler = scenario.sampler;
   return sampler.shard_sizes.empty() &&
@@ -13,7 +13,7 @@ bool shards_are_alike(const Scenario& scenario) {
 }
 
 RankMain load_training(const Scenario& scenario, const RunObserver& observer) {
-  // Read once: a profile parsed by each of a thousand ranks is a second of work and 60 MB.
+  // Loaded once: a profile parsed by each of a thousand ranks costs a second and 60 MB.
   return [&scenario, &observer, inputs = load_inputs(scenario)](RankRuntime runtime,
                                                                 RankReport& report) {
     runtime.inputs = inputs;

@@ -8,10 +8,10 @@
 
 namespace gradsync {
 
-/// Keeps every collective that a flight recorder sees end, beyond what its ring holds.
+/// Collects every completed collective of a flight recorder, beyond the capacity of its ring.
 ///
-/// Records arrive on whichever thread ends a collective, perhaps after the rank that asked for them
-/// is gone (a group that is torn down): they live in an object that the recorder's observer shares.
+/// Records arrive on the thread that completes a collective, possibly after the rank is gone (while
+/// a group is torn down), so they live in an object shared with the recorder's observer.
 class CollectiveCollector {
  public:
   explicit CollectiveCollector(FlightRecorder& recorder) : store_(std::make_shared<Store>()) {
@@ -21,7 +21,7 @@ class CollectiveCollector {
     });
   }
 
-  /// In the order of completion.
+  /// In completion order.
   std::vector<CollectiveRecord> records() const {
     const std::lock_guard lock(store_->mutex);
     return store_->records;

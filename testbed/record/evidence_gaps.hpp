@@ -5,14 +5,14 @@
 
 namespace gradsync {
 
-/// What is missing of a run's records where they were read from files. Ranks of which there is no
-/// report at all need no entry: their absence shows.
+/// What is missing from the records of a run that were read from files. Ranks without any report
+/// need no entry, since their absence is visible.
 struct EvidenceGaps {
-  /// The records of steps are missing or cut: what an absent step would have shown is not known.
+  /// Step records are missing or truncated, so an absent step proves nothing.
   bool steps = false;
-  bool scenario = false;           ///< what the job was meant to be is not known
-  std::vector<int> summaries;      ///< ranks of which only the summary is there, ascending
-  std::vector<std::string> files;  ///< one clause a file: "steps.jsonl is missing"
+  bool scenario = false;           ///< the scenario is unknown
+  std::vector<int> summaries;      ///< ranks with only a summary, ascending
+  std::vector<std::string> files;  ///< one clause per file: "steps.jsonl is missing"
 
   bool any() const { return steps || scenario || !summaries.empty() || !files.empty(); }
 };

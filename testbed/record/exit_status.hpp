@@ -4,8 +4,8 @@
 
 namespace gradsync {
 
-/// The exit status that the command, or the process of a rank, ends with for an error of this kind:
-/// 2 an invalid scenario or command line, 3 no such backend, 4 a hang, 5 a desync, 6 failed.
+/// The exit status of the command, or of a rank's process, for an error: 2 invalid scenario or
+/// command line, 3 backend unavailable, 4 hang, 5 desync, 6 failed.
 int exit_status(ErrorCode code) noexcept;
 
 }  // namespace gradsync

@@ -6,11 +6,11 @@
 
 namespace gradsync {
 
-/// The whole of a file. Throws Error(kUsage) naming it when it cannot be read.
+/// The whole content of a file. Throws Error(kUsage) naming the file if it cannot be read.
 std::string read_file(const std::filesystem::path& file);
 
-/// Writes a file so that a reader sees all of it or nothing: beside it, then renamed. Throws
-/// Error(kUsage) naming it when it cannot be written.
+/// Writes a file atomically: to a temporary file beside it, which is then renamed. Throws
+/// Error(kUsage) naming the file if it cannot be written.
 void write_file(const std::filesystem::path& file, std::string_view content);
 
 }  // namespace gradsync

@@ -16,11 +16,10 @@
 
 namespace gradsync {
 
-/// Reading our own JSON back, where it may come from a process that was cut off in the middle:
-/// every access is checked, and an error names the place ("report.steps[3].loss") and what was
-/// expected there.
+/// Checked access to JSON that gradsync wrote, possibly from a process that was killed while
+/// writing. Errors name the location ("report.steps[3].loss") and what was expected there.
 
-/// A JSON object and where it stands.
+/// A JSON object with its location.
 class JsonFields {
  public:
   JsonFields(const nlohmann::ordered_json& json, std::string path)
@@ -76,7 +75,7 @@ class JsonFields {
     if (!value.is_boolean()) fail(path_of(key), "true or false", value);
     out = value.get<bool>();
   }
-  /// A number, or the text of one that is not finite.
+  /// Reads a number; accepts the text form of a non-finite one.
   void get(const char* key, double& out) const { out = number(at(key), path_of(key)); }
   void get(const char* key, Seconds& out) const { out = Seconds{number(at(key), path_of(key))}; }
   template <typename Integer>
@@ -93,14 +92,14 @@ class JsonFields {
     if (!fits) fail(path, "an integer", value);
     return value.get<Integer>();
   }
-  /// Null is an absent value.
+  /// null means absent.
   template <typename T>
   void get(const char* key, std::optional<T>& out) const {
     out.reset();
     if (at(key).is_null()) return;
     get(key, out.emplace());
   }
-  /// One of the words that `to_string` gives for the enumerators first ... last.
+  /// Reads the enumerator among first ... last whose `to_string` is the given text.
   template <typename Enum>
   requires std::is_enum_v<Enum>
   void get_word(const char* key, Enum& out, Enum first, Enum last) const {
@@ -140,7 +139,7 @@ class JsonFields {
   std::string path_;
 };
 
-/// A number as JSON: JSON has no word for one that is not finite, so it becomes text.
+/// A number as JSON. Non-finite values, which JSON cannot represent, become text.
 inline nlohmann::ordered_json json_number(double value) {
   if (std::isfinite(value)) return value;
   if (std::isnan(value)) return "NaN";

@@ -11,7 +11,7 @@
 namespace gradsync {
 
 std::string json_line(int rank, const nlohmann::ordered_json& object) {
-  // Put in as text: an ordered_json finds its keys by walking over them.
+  // Inserts the rank as text, because an ordered_json searches its keys linearly.
   return fmt::format("{{\"rank\":{},{}\n", rank, object.dump().substr(1));
 }
 

@@ -9,11 +9,11 @@
 #include "gradsync/testbed/record/report_keeper.hpp"
 #include "gradsync/testbed/scenario/shard_plan.hpp"
 
-/// What a rank's report says of the job before its first step. Texts of some KB are kept only for
-/// the ranks that are reported in detail.
+/// The part of a rank's report that describes the job before its first step. Texts of some KB are
+/// kept only for ranks that are reported in detail.
 namespace gradsync {
 
-/// What a rank is about to do.
+/// What a rank plans to do.
 struct RankPlan {
   std::int64_t dataset_samples = 0;
   ShardPlan shard;
@@ -22,14 +22,14 @@ struct RankPlan {
 };
 void describe_plan(ReportKeeper& keeper, const RankPlan& plan, const Model& model);
 
-/// The tensors as DDP is about to be shown them. Returns those that are summed up after a step: the
-/// ones that `model` trains, under the names that DDP knows, and the buffers.
+/// Records the tensors as DDP will see them. Returns those that are checksummed after a step: the
+/// ones that `model` trains, under DDP's names, and the buffers.
 std::vector<Tensor> describe_tensors(ReportKeeper& keeper, const Model& model,
                                      const Model& ddp_model);
 
 void describe_buckets(ReportKeeper& keeper, const DistributedDataParallel& ddp);
 
-/// What DDP knows of itself by now.
+/// Records DDP's current logging data.
 void keep_logging_data(ReportKeeper& keeper, const DistributedDataParallel& ddp);
 
 }  // namespace gradsync

@@ -48,7 +48,7 @@ void note_error(RankReport& report, const std::exception& error) {
 }
 
 std::vector<const CollectiveRecord*> all_collectives(const RankReport& report) {
-  // Where both have a collective the flight recorder's copy is the newer one.
+  // If both have a collective, the flight recorder's copy is newer.
   std::set<std::pair<std::string_view, std::int64_t>> in_flight;
   std::vector<const CollectiveRecord*> all;
   for (const CollectiveRecord& record : report.flight) {

@@ -104,7 +104,7 @@ Json list_to_json(const std::vector<T>& list) {
   return json;
 }
 
-/// True for the collectives that did not complete, and for the last one that did.
+/// True for the incomplete collectives and the last completed one.
 bool tells_where_rank_stands(const std::vector<CollectiveRecord>& flight, std::size_t i) {
   if (flight[i].state != CollectiveState::kCompleted) return true;
   return std::none_of(

@@ -11,23 +11,22 @@ namespace gradsync {
 /// How much of a report to write.
 enum class ReportDetail {
   kAll,
-  kFlight,   ///< without steps and without the collectives beyond the flight recorder's
-  kSummary,  ///< of the collectives only those that tell where the rank stands; no buckets
+  kFlight,   ///< without steps and without collectives beyond the flight recorder's
+  kSummary,  ///< only the collectives that show where the rank is; no buckets
 };
 
-/// A report as JSON and back, with nothing lost: times and losses to the last bit (a value that is
-/// not finite travels as the text "NaN", "Infinity" or "-Infinity"). Lists of parameter names stand
-/// once, in "parameter_lists"; collectives refer to them by position and share them again when
-/// read.
+/// Lossless conversion between a report and JSON: times and losses are exact (non-finite values
+/// become "NaN", "Infinity" or "-Infinity"). Each list of parameter names is stored once, in
+/// "parameter_lists"; collectives refer to it by index and share it again when read.
 nlohmann::ordered_json to_json(const RankReport& report, ReportDetail detail = ReportDetail::kAll);
 
-/// Throws Error(kUsage), with the place and what was expected there, for JSON that is no report:
-/// a truncated file, another schema version, a wrong type, an unknown word.
-/// `place` stands for it in the error.
+/// Throws Error(kUsage), with the location and what was expected there, for JSON that is not a
+/// valid report: a truncated file, another schema version, a wrong type, an unknown word. `place`
+/// names the JSON in errors.
 RankReport rank_report_from_json(const nlohmann::ordered_json& json,
                                  const std::string& place = "report");
 
-/// The same from text that may be cut off or no JSON at all; `source` stands for it in the error.
+/// Same, from text that may be truncated or not JSON at all; `source` names it in errors.
 RankReport rank_report_from_text(const std::string& text, const std::string& source);
 
 }  // namespace gradsync

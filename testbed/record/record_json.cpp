@@ -23,7 +23,7 @@ ParameterLists::ParameterLists(const Json& json, const std::string& path) {
 
 Json ParameterLists::position_of(const List& list) {
   if (list == nullptr) return nullptr;
-  // By address first: the collectives of a bucket share one list.
+  // Compare addresses first: the collectives of a bucket share one list.
   auto found = std::find(lists_.begin(), lists_.end(), list);
   if (found == lists_.end()) {
     found = std::find_if(lists_.begin(), lists_.end(),
@@ -83,7 +83,7 @@ CollectiveRecord record_from_json(const Json& json, const ParameterLists& lists,
   CollectiveRecord record;
   fields.get("sequence", record.sequence);
   constexpr std::int64_t kMostCollectives = std::int64_t{1} << 53;  // exact in any JSON reader
-  // -1: it failed before it had one.
+  // -1: the collective failed before it got a number.
   if (record.sequence < -1 || record.sequence > kMostCollectives) {
     JsonFields::fail(fields.path_of("sequence"), "a sequence number", json["sequence"]);
   }

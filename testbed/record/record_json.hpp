@@ -11,8 +11,8 @@
 
 namespace gradsync {
 
-/// The lists of parameter names that collectives refer to. The buckets of a model are the same in
-/// every step, so a file holds each list once and its collectives the position in the table.
+/// The lists of parameter names that collectives refer to. A model's buckets are the same in every
+/// step, so a file stores each list once and its collectives store the index.
 class ParameterLists {
  public:
   using List = std::shared_ptr<const std::vector<std::string>>;
@@ -21,7 +21,7 @@ class ParameterLists {
   /// From "parameter_lists" of a file.
   ParameterLists(const nlohmann::ordered_json& json, const std::string& path);
 
-  /// The position of `list`, which is entered if it is not there yet; null for a null list.
+  /// The index of `list`, which is added if it is new; null for a null list.
   nlohmann::ordered_json position_of(const List& list);
   /// Null for null.
   List at(const nlohmann::ordered_json& position, const std::string& path) const;

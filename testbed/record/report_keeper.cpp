@@ -8,7 +8,8 @@ namespace {
 
 template <typename T>
 void keep_last(std::vector<T>& list, std::size_t count) {
-  // Halved when it is twice as long as wanted: an erase at the front now and then, not every time.
+  // Erases at the front only when the list has twice the wanted length, for amortized constant
+  // cost.
   if (list.size() < 2 * count) return;
   list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(count));
 }
@@ -28,7 +29,7 @@ ReportKeeper::~ReportKeeper() {
     report_.flight = recorder_.snapshot();
     if (collector_) report_.collectives = collector_->records();
   } catch (const std::bad_alloc&) {
-    // Out of memory while a rank is ending: the rest of the report is worth more than nothing.
+    // Out of memory while the rank ends: an incomplete report is better than none.
   }
 }
 

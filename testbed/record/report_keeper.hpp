@@ -10,19 +10,19 @@
 
 namespace gradsync {
 
-/// Keeps a rank's report true while the rank runs, and completes it when the rank is left, be it by
-/// an exception of the simulator that ends a blocked actor.
+/// Keeps a rank's report up to date while the rank runs, and completes it when the rank ends, even
+/// through the simulator's exception that ends a blocked actor.
 ///
-/// Another thread may read the report at any time (a dump while the job runs): the rank's thread
+/// Another thread may read the report at any time (to dump a running job), so the rank's thread
 /// changes it only through this class, under `mutex`.
 class ReportKeeper {
  public:
   static constexpr std::size_t kPhasesKept = 128;
   static constexpr std::size_t kEventsKept = 64;
-  static constexpr std::size_t kChecksumsKept = 256;  ///< steps whose tensors' checksums are kept
+  static constexpr std::size_t kChecksumsKept = 256;  ///< steps whose checksums are kept
   static constexpr std::size_t kSamplesKept = 65536;  ///< sample indices, over all epochs
 
-  /// `mutex` may be null: nobody else reads. `collects`: keep collectives beyond the flight
+  /// `mutex` may be null if nobody else reads. `collects`: keep collectives beyond the flight
   /// recorder's, and texts of some KB.
   ReportKeeper(RankReport& report, Clock& clock, FlightRecorder& recorder, std::mutex* mutex,
                bool collects);
@@ -36,20 +36,20 @@ class ReportKeeper {
     change(report_);
   }
 
-  /// For the rank's own thread.
+  /// Only for the rank's own thread.
   const RankReport& report() const noexcept { return report_; }
-  /// Whether the rank is reported in detail: `collects`.
+  /// Whether the rank is reported in detail (`collects`).
   bool keeps_detail() const noexcept { return collector_.has_value(); }
 
   void enter(Phase phase);
-  /// A line of the rank's log: what it did beside the training.
+  /// Adds an entry to the rank's log: something it did besides training.
   void note(RankEventKind kind, const std::string& what);
   void add_samples(std::int64_t epoch, const std::vector<std::int64_t>& indices);
   void add_step(StepRecord step);
 
   void finished();
   void failed(ErrorCode code, const std::string& what);
-  /// It has failed, and what follows may not end.
+  /// The rank has failed and starts its clean-up, which may not end.
   void cleans_up();
   void error(ErrorCode code, const std::string& what);
 

@@ -8,7 +8,7 @@
 
 namespace gradsync {
 
-/// A step as it stands in reports and, with the rank before it, in steps.jsonl.
+/// A step as written in reports and, preceded by the rank, in steps.jsonl.
 nlohmann::ordered_json to_json(const StepRecord& step);
 StepRecord step_from_json(const nlohmann::ordered_json& json, const std::string& path);
 

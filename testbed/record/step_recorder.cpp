@@ -81,7 +81,7 @@ void StepRecorder::after_optimizer(const LoopPosition& at) {
   record_.learning_rate = rank_.optimizer.learning_rate();
   record_.unscales = rank_.scaler.divisions(at.step);
   rank_.clock.stamp(record_.optimizer_end);
-  // The step's only wait: what is read is there when the last stamp is.
+  // The only wait of a step: once the last stamp has settled, all pending reads are complete.
   rank_.clock.settle_stamps();
   read_losses();
   read_norm();
@@ -94,7 +94,7 @@ void StepRecorder::after_optimizer(const LoopPosition& at) {
   rank_.keeper.add_step(record_);
 }
 
-/// The step's loss is the mean over its batches, and so its gradient is.
+/// The loss of a step is the mean over its batches, as its gradient is.
 void StepRecorder::read_losses() {
   for (const auto& loss : losses_read_) {
     record_.loss = record_.loss.value_or(0) + loss->value() / static_cast<double>(record_.batches);
@@ -112,7 +112,7 @@ void StepRecorder::read_norm() {
   clipping_.reset();
 }
 
-/// From the stamps of all batches to one sequence of phases.
+/// Converts the stamps of all batches to one sequence of phases.
 void StepRecorder::split_times() {
   Seconds data{0};
   Seconds forward{0};
@@ -123,7 +123,7 @@ void StepRecorder::split_times() {
   record_.data_end = record_.begin + data;
   record_.forward_end = record_.data_end + forward;
   record_.backward_compute_end = record_.backward_end;
-  if (!record_.last_batch_reduced) return;  // DDP had no iteration whose times these could be
+  if (!record_.last_batch_reduced) return;  // no synchronized iteration, so DDP has no times
   const IterationTimes& iteration = rank_.ddp.last_iteration();
   record_.backward_compute_end = iteration.backward_compute_end;
   record_.comm_begin = iteration.backward_comm_start;
@@ -141,7 +141,7 @@ void StepRecorder::take_hash() {
 }
 
 void StepRecorder::step_skipped(const LoopPosition&, const std::string& reason) {
-  rank_.clock.forget_stamps();  // they would be written into a step that is gone
+  rank_.clock.forget_stamps();  // they would be written into an abandoned step
   rank_.keeper.note(RankEventKind::kSkipped, reason);
   rank_.keeper.update([](RankReport& report) { ++report.steps_completed; });
 }

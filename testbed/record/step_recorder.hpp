@@ -16,17 +16,17 @@
 
 namespace gradsync {
 
-/// Whether the parameters are hashed after `step`, though it is not the last.
+/// Whether the parameters are hashed after `step`, even if it is not the last.
 bool hash_is_due(const TrainSpec& train, std::int64_t step);
 
-/// Enters into a rank's report where its loop is, and a StepRecord for each step that it completes.
+/// Records the position of a rank's loop in its report, and a StepRecord for each completed step.
 ///
-/// A device may still be busy with a step when all of it has been issued. So the times, losses and
-/// norms that the host wants to know are asked for at the end of the step, when there is nothing
-/// left to issue.
+/// A device may still be executing a step whose work has all been issued. The times, losses and
+/// norms that the host needs are therefore read at the end of the step, when there is nothing left
+/// to issue.
 class StepRecorder final : public LoopObserver {
  public:
-  /// What is recorded. All of it must outlive the recorder.
+  /// What to record. All references must outlive the recorder.
   struct Rank {
     const Scenario& scenario;
     ReportKeeper& keeper;
@@ -35,11 +35,11 @@ class StepRecorder final : public LoopObserver {
     const DistributedDataParallel& ddp;
     const Optimizer& optimizer;
     const GradientScaler& scaler;
-    const std::vector<Tensor>& tensors;  ///< whose checksums are taken after a step
+    const std::vector<Tensor>& tensors;  ///< tensors to checksum after a step
   };
   explicit StepRecorder(Rank rank);
 
-  /// Of the parameters after the last step; nothing where none was taken.
+  /// Hash of the parameters after the last step; nullopt if none was computed.
   const std::optional<Hash128>& last_hash() const noexcept { return hash_; }
 
   void before_step(const LoopPosition& at) override;
@@ -61,7 +61,7 @@ class StepRecorder final : public LoopObserver {
   struct BatchTimes {
     Seconds begin{0};
     Seconds drawn{0};
-    Seconds computed{0};  ///< forward is done
+    Seconds computed{0};  ///< forward has ended
   };
 
   BatchTimes& times(const LoopPosition& at);
@@ -71,7 +71,8 @@ class StepRecorder final : public LoopObserver {
   void take_hash();
 
   Rank rank_;
-  // Of the step under way. The clock may still write into it: none of it moves until then.
+  // The current step. The clock may still write to it, so it must not move until its stamps are
+  // settled.
   StepRecord record_;
   std::vector<BatchTimes> times_;
   std::vector<Tensor> losses_;

@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using Hashes = std::map<std::int64_t, std::string>;  // by step; empty text where none was taken
+using Hashes = std::map<std::int64_t, std::string>;  // by step; empty text if not computed
 
-/// What of a run directory is compared.
+/// The part of a run directory that is compared.
 struct RunContent {
   std::string backend;
   std::int64_t world_size = 0;
@@ -53,10 +53,10 @@ RunContent read_run(const std::string& directory) {
   return run;
 }
 
-/// A difference and where it is, so that the first one can be told.
+/// A difference and its position, to find the first one.
 struct Difference {
   std::int64_t step;
-  int order;  // within a step: collectives come before the hash that follows from them
+  int order;  // within a step: collectives precede the resulting hash
   std::int64_t sequence;
   int rank;
   std::string text;
@@ -76,7 +76,7 @@ bool same_parameters(const CollectiveRecord& a, const CollectiveRecord& b) {
   return *a.parameters == *b.parameters;
 }
 
-/// "holds 3 parameters from c to a", for two collectives that are otherwise alike.
+/// "holds 3 parameters from c to a", for two collectives that are otherwise equal.
 std::string describe_parameters(const CollectiveRecord& record) {
   if (record.parameters == nullptr || record.parameters->empty()) return "no parameters";
   return fmt::format("{} parameters from {} to {}", record.parameters->size(),

@@ -6,7 +6,7 @@
 
 namespace gradsync {
 
-/// What `gradsync compare` finds in two run directories.
+/// The result of `gradsync compare` for two run directories.
 struct Comparison {
   bool equal = false;
   /// One sentence: the first difference (lowest step, then rank), or what is equal, with counts.
@@ -18,8 +18,8 @@ struct Comparison {
 };
 
 /// Compares, rank by rank, the sequence of collectives (operation, elements, dtype, label, and the
-/// parameters in each bucket) and the parameter hashes step by step. Times are not compared, nor
-/// which backend it was. Throws Error(kUsage) for a directory that holds no run.
+/// parameters in each bucket) and the parameter hashes of each step. Ignores times and the backend.
+/// Throws Error(kUsage) for a directory that holds no run.
 Comparison compare_runs(const std::string& directory_a, const std::string& directory_b);
 
 }  // namespace gradsync

@@ -15,8 +15,8 @@ std::string text(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "none";
 }
 
-/// Collects the results; each check is held against every repetition, and the first that does not
-/// meet it is what was found.
+/// Collects the results. Each check runs against every repetition; the first repetition that fails
+/// it is reported as found.
 class Checker {
  public:
   explicit Checker(const std::vector<RunResult>& results) : results_(results) {}
@@ -73,7 +73,7 @@ void check_loss(Checker& checker, const ExpectSpec& expect) {
   }
 }
 
-/// A text of the diagnosis that has to be equal.
+/// Checks that a text of the diagnosis equals the expected one.
 void check_word(Checker& checker, const char* what, const std::optional<std::string>& expected,
                 std::string (*word)(const Diagnosis&)) {
   if (!expected) return;

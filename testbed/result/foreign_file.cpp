@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Pickle: the opcode PROTO and the version of the protocol; the words are keys of the dump.
+/// A pickle starts with the PROTO opcode and the protocol version; the words are keys of the dump.
 std::optional<std::string> describe_pickle(std::string_view content) {
   constexpr char kProto = '\x80';
   if (content.size() < 2 || content[0] != kProto || content[1] > 5) return std::nullopt;

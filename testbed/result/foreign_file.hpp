@@ -6,8 +6,8 @@
 
 namespace gradsync {
 
-/// What a file of another tool is, as the end of a sentence: "a Flight Recorder dump of PyTorch
-/// (version 2.9)"; nothing where it is none that is known.
+/// Describes a file of another tool, for the end of a sentence: "a Flight Recorder dump of PyTorch
+/// (version 2.9)"; nullopt for an unknown format.
 std::optional<std::string> describe_foreign_file(std::string_view content);
 
 }  // namespace gradsync

@@ -29,12 +29,12 @@ constexpr std::array<std::string_view, 9> kEntries = {
 
 bool is_of_a_run(const std::string& name) {
   std::string_view plain = name;
-  if (plain.ends_with(".tmp")) plain.remove_suffix(4);  // of a run that was cut off
+  if (plain.ends_with(".tmp")) plain.remove_suffix(4);  // left by an interrupted run
   return std::find(kEntries.begin(), kEntries.end(), plain) != kEntries.end();
 }
 
-/// Removes what an earlier run left; `keep_rank_reports`: the ranks of this run have written
-/// already.
+/// Removes the files of an earlier run. `keep_rank_reports`: the ranks of this run have already
+/// written theirs.
 void clear(const std::string& directory, bool keep_rank_reports) {
   try {
     if (fs::exists(directory) && !fs::is_directory(directory)) {
@@ -48,7 +48,7 @@ void clear(const std::string& directory, bool keep_rank_reports) {
           fmt::format("{} holds {}, which is not part of a run: name an empty or a new directory",
                       directory, entry.path().filename().string()));
     }
-    // result.json first: without it nobody takes the remains of two runs for one.
+    // result.json first: without it, the remains of two runs cannot be mistaken for one.
     fs::remove(fs::path(directory) / "result.json");
     for (const std::string_view entry : kEntries) {
       if (entry == "ranks" && keep_rank_reports) continue;

@@ -33,8 +33,8 @@ RankReport read_flight_file(const fs::path& file) {
   return rank_report_from_text(text, file.string());
 }
 
-/// The run's scenario; where it is missing or damaged, the gap is noted and all but the number of
-/// ranks is the default.
+/// The run's scenario. If it is missing or damaged, records the gap and returns defaults with the
+/// number of ranks.
 Scenario scenario_of(const fs::path& folder, int world_size, EvidenceGaps& gaps) {
   const fs::path file = folder / "scenario.json";
   Scenario scenario;
@@ -49,7 +49,7 @@ Scenario scenario_of(const fs::path& folder, int world_size, EvidenceGaps& gaps)
   return scenario;
 }
 
-/// Reads a run directory file by file, and keeps account of what is not there.
+/// Reads a run directory file by file and records what is missing.
 class Reader {
  public:
   explicit Reader(fs::path folder) : folder_(std::move(folder)) {}
@@ -69,7 +69,8 @@ class Reader {
   }
 
  private:
-  /// Calls `use` with each line that is whole; false where the file is missing or one is not.
+  /// Calls `use` for each complete line; returns false if the file is missing or a line is
+  /// incomplete.
   template <typename Use>
   bool lines_of(const char* name, const Use& use) {
     if (!fs::exists(folder_ / name)) {
@@ -133,8 +134,8 @@ class Reader {
     gaps_.steps = !whole;
   }
 
-  /// events.jsonl holds every collective of the run; it is large, and says more than the rings only
-  /// where those have forgotten something.
+  /// events.jsonl holds every collective of the run. It is large, and adds something only if a ring
+  /// has overwritten records.
   void read_events_of_full_rings() {
     const bool full = std::ranges::any_of(reports_, [&](const auto& of_rank) {
       const RankReport& report = of_rank.second;

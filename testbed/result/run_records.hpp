@@ -9,20 +9,20 @@
 
 namespace gradsync {
 
-/// What can be read back of a run: enough for `diagnose`.
+/// What can be read back from a run: the input of `diagnose`.
 struct RunRecords {
-  std::vector<RankReport> reports;  ///< by rank, of those that left something
+  std::vector<RankReport> reports;  ///< by rank; only ranks that left something
   Scenario scenario;
   EvidenceGaps gaps;
 };
 
-/// All that a run directory holds. A file that is missing, or cut off in the middle, is a gap and
-/// no error: what is there is read. Throws Error(kUsage) if nothing of any rank is there; where the
-/// directory holds something of another tool, the error says what it is.
+/// Reads everything a run directory holds. A missing or truncated file is recorded as a gap, not an
+/// error. Throws Error(kUsage) if there is nothing of any rank; if the directory holds files of
+/// another tool, the error says which.
 RunRecords read_run_records(const std::string& directory);
 
-/// Some flight/rank-N.json of one run, with the run's scenario.json where that is still there.
-/// Throws Error(kUsage), naming the file, if one is damaged, or of another tool.
+/// Reads some flight/rank-N.json files of one run, with the run's scenario.json if it still exists.
+/// Throws Error(kUsage), naming the file, if one is damaged or from another tool.
 RunRecords read_flight_files(const std::vector<std::string>& files);
 
 }  // namespace gradsync

@@ -13,8 +13,8 @@
 namespace gradsync {
 namespace {
 
-/// The verdict says how a run ended: there is no second opinion about it. A run in which every rank
-/// finished has completed, whatever is to be said of it, unless the ranks' parameters differ.
+/// The diagnosis decides how a run ended. If every rank finished, the run completed, whatever else
+/// the diagnosis says, unless the ranks' parameters differ.
 Outcome outcome_of(const std::optional<Diagnosis>& diagnosis, const diagnosis::Digest& digest) {
   if (!diagnosis) return Outcome::kCompleted;
   if (diagnosis->verdict == "silent divergence" || digest.all_finished()) {
@@ -25,7 +25,7 @@ Outcome outcome_of(const std::optional<Diagnosis>& diagnosis, const diagnosis::D
   return Outcome::kHang;
 }
 
-/// A rank whose process was killed leaves a blank report: it has no say in what was completed.
+/// A killed rank leaves an empty report, which does not count.
 std::int64_t steps_on_every_rank(const std::vector<RankReport>& reports) {
   std::optional<std::int64_t> fewest;
   for (const RankReport& report : reports) {
@@ -35,12 +35,12 @@ std::int64_t steps_on_every_rank(const std::vector<RankReport>& reports) {
   return fewest.value_or(0);
 }
 
-/// What all ranks have done of one step.
+/// One step of all ranks.
 struct StepOfAllRanks {
   std::int64_t ranks = 0;
   double loss_sum = 0;
   std::int64_t losses = 0;
-  double seconds = 0;  ///< on the slowest rank
+  double seconds = 0;  ///< of the slowest rank
 };
 
 std::map<std::int64_t, StepOfAllRanks> merge_steps(const std::vector<RankReport>& reports) {
@@ -59,7 +59,7 @@ std::map<std::int64_t, StepOfAllRanks> merge_steps(const std::vector<RankReport>
   return steps;
 }
 
-/// Over the steps that every rank completed.
+/// Summarizes the steps that every rank completed.
 void summarize_steps(RunResult& result, const std::vector<RankReport>& reports) {
   std::vector<double> losses, seconds;
   bool diverged = false;
@@ -105,8 +105,8 @@ void summarize_times(RunResult& result, const std::vector<RankReport>& reports) 
   result.time_breakdown = {forward / n, compute / n, comm / n, exposed / n, optimizer / n};
 }
 
-/// The hash on which all ranks agree: the final one where all have finished (in a join with fewer
-/// steps on some than on others), else that of the last step that all completed.
+/// The hash on which all ranks agree: the final one if all have finished (in a join, possibly after
+/// different numbers of steps), otherwise that of the last step that all completed.
 std::optional<std::string> common_hash(const std::vector<RankReport>& reports,
                                        std::int64_t steps_completed) {
   const bool finished = std::all_of(reports.begin(), reports.end(), [](const RankReport& report) {
@@ -129,8 +129,7 @@ std::optional<std::string> common_hash(const std::vector<RankReport>& reports,
   return common.empty() ? std::nullopt : std::optional(common);
 }
 
-/// The reports of the model and its buckets are the same on every rank: take the first that has
-/// them.
+/// Every rank reports the same model and buckets: take the first report that has them.
 void describe_model(RunResult& result, const std::vector<RankReport>& reports) {
   for (const RankReport& report : reports) {
     if (report.parameter_tensors == 0) continue;
@@ -140,7 +139,7 @@ void describe_model(RunResult& result, const std::vector<RankReport>& reports) {
   }
 }
 
-/// DDP's warnings, each once with the first rank that gave it.
+/// DDP's warnings without repetition, each with the first rank that issued it.
 void add_warnings(RunResult& result, const std::vector<RankReport>& reports) {
   std::set<std::string> seen;
   for (const RankReport& report : reports) {
@@ -190,7 +189,7 @@ std::string describe_busiest(const NetworkLoad& network) {
   if (network.links.empty()) return {};
   constexpr double kShort = 0.5;
   const LinkLoad& link = network.links.front();
-  // What others took while the job was silent may make the sum exceed what fits.
+  // Background traffic outside of collectives may push the sum above the capacity.
   const double use = std::min(link.use + link.use_by_others, 1.0);
   std::string text = fmt::format("{}, {:.0f}% of its {:.3g} GB/s in use", link.name, use * 100,
                                  link.bandwidth.value / 1e9);

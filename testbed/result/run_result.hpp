@@ -13,46 +13,46 @@
 
 namespace gradsync {
 
-/// The one way in which a run ended; each has an exit status (0, 4, 5, 6, 2).
+/// How a run ended; each outcome has an exit status (0, 4, 5, 6, 2).
 enum class Outcome { kCompleted, kHang, kDesync, kFailed, kInvalid };
 const char* to_string(Outcome outcome) noexcept;  ///< "completed", "hang", "desync", ...
 int exit_status(Outcome outcome) noexcept;
 
-/// A link of a simulated network, and what has passed over it.
+/// The load of one link of a simulated network.
 struct LinkLoad {
   std::string name;
-  BytesPerSecond bandwidth;    ///< that it had; the mean over the run where it changed
+  BytesPerSecond bandwidth;    ///< mean over the run if it changed
   double bytes = 0;            ///< of the job
-  double bytes_of_others = 0;  ///< background traffic
-  double use = 0;  ///< the job's bytes as a part of what fits through it while collectives go on
-  double use_by_others = 0;  ///< the others' bytes as a part of what fits through it in the run
-  std::string condition;     ///< what is wrong with it, where something is: "0.5 of its bandwidth"
+  double bytes_of_others = 0;  ///< of background traffic
+  double use = 0;              ///< job's bytes / capacity during collectives
+  double use_by_others = 0;    ///< background bytes / capacity during the run
+  std::string condition;       ///< its imperfection, if any: "0.5 of its bandwidth"
 };
 
-/// The links that a simulated job has used; none in a closed form.
+/// The links used by a simulated job; empty for the analytic model.
 struct NetworkLoad {
-  Seconds communication{0};     ///< in which a collective that all ranks had joined went on
-  std::int64_t as_busy = 0;     ///< links that are as busy as the first, within a hundredth
-  std::vector<LinkLoad> links;  ///< the busiest, by use and use_by_others
+  Seconds communication{0};     ///< time during which a collective joined by all ranks was running
+  std::int64_t as_busy = 0;     ///< links within 1 % of the busiest
+  std::vector<LinkLoad> links;  ///< the busiest, by use + use_by_others
 };
 
-/// "nic-3-0_UP, 96% of its bandwidth in use (0.5 of its bandwidth)"; empty where no link is known.
+/// "nic-3-0_UP, 96% of its bandwidth in use (0.5 of its bandwidth)"; empty if no link is known.
 std::string describe_busiest(const NetworkLoad& network);
 
-/// What a backend hands back after a run.
+/// What a backend returns after a run.
 struct RunOutcome {
-  std::vector<RankReport> reports;  ///< by rank; a rank that left none has state kRunning
+  std::vector<RankReport> reports;  ///< by rank; a rank without a report has state kRunning
   Seconds wall{0};
   std::optional<Seconds> simulated;  ///< simulator only
-  Bytes peak_rss_bytes = 0;          ///< largest of the processes
+  Bytes peak_rss_bytes = 0;          ///< maximum over the processes
   std::vector<std::string> notes;    ///< e.g. "fidelity flow (auto: 1024 ranks)"
   NetworkLoad network;               ///< simulator only
-  /// Why each kind and size of collective went the way it went, as a table each; simulated NCCL
+  /// A table per kind and size of collective, explaining the choice of algorithm; simulated NCCL
   /// only.
   std::vector<std::string> explanations;
 };
 
-/// One line of a scenario's `expect`, held against a run (engine/train/expectations.hpp).
+/// One line of a scenario's `expect`, checked against a run (testbed/result/expectations.hpp).
 struct ExpectationResult {
   std::string what;      ///< JSON path in the scenario, "expect.outcome"
   std::string expected;  ///< as text
@@ -60,7 +60,7 @@ struct ExpectationResult {
   bool ok = false;
 };
 
-/// The result of a run: what result.json holds. docs/results.md defines every key, with its unit;
+/// The result of a run, as stored in result.json. docs/results.md defines every key with its unit;
 /// the members have the same names. Absent values are null there.
 struct RunResult {
   struct Parameters {
@@ -68,20 +68,20 @@ struct RunResult {
     std::int64_t tensors = 0;
     Bytes bytes = 0;
   };
-  /// Over steps; each step's loss is the plain mean over the ranks.
+  /// Over steps; the loss of a step is the plain mean over the ranks.
   struct Loss {
     std::optional<double> first, last, mean;
   };
-  /// Over steps; a step lasts as long as on the slowest rank.
+  /// Over steps; the duration of a step is that of the slowest rank.
   struct StepSeconds {
     std::optional<double> min, p50, p95, max, mean;
   };
-  /// Over the steady steps (first_steady_step): what the job goes on with.
+  /// Over the steady steps (first_steady_step), which represent the rest of the job.
   struct SteadyStepSeconds {
     std::int64_t steps = 0;
     std::optional<double> p50, p95;
   };
-  /// Mean seconds a step, over ranks and steps.
+  /// Mean seconds per step, over ranks and steps.
   struct TimeBreakdown {
     std::optional<double> forward, backward_compute, backward_comm, exposed_comm, optimizer;
   };
@@ -89,21 +89,21 @@ struct RunResult {
     std::vector<BucketSummary> buckets;
     bool rebuilt = false;
     std::string comm_hook;
-    DdpLoggingData logging;  ///< of the first rank that left a report
+    DdpLoggingData logging;  ///< of the first rank with a report
   };
 
   std::string scenario;
   std::string backend;
   std::int64_t world_size = 0;
   Outcome outcome = Outcome::kCompleted;
-  std::int64_t steps_completed = 0;  ///< on every rank that left a report
+  std::int64_t steps_completed = 0;  ///< on every rank with a report
   Parameters parameters;
-  /// After the last completed step; absent where tensors are meta or the ranks do not agree.
+  /// After the last completed step; absent on meta tensors or if the ranks disagree.
   std::optional<std::string> parameter_hash;
   Loss loss;
   StepSeconds step_seconds;
   SteadyStepSeconds steady_step_seconds;
-  diagnosis::Blame blame;  ///< what ranks that come late cost, and which they are
+  diagnosis::Blame blame;  ///< the cost of late ranks, and which ranks are late
   NetworkLoad network;
   TimeBreakdown time_breakdown;
   std::optional<double> simulated_seconds;
@@ -112,7 +112,7 @@ struct RunResult {
   Ddp ddp;
   std::optional<Diagnosis> diagnosis;
   std::vector<std::string> notes;
-  std::vector<ExpectationResult> expectations;  ///< empty until somebody checked them
+  std::vector<ExpectationResult> expectations;  ///< empty until checked
 
   int exit_status() const noexcept { return gradsync::exit_status(outcome); }
 };

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 1;
 
-/// Null where there is no number, or none that JSON can write.
+/// null if there is no number, or none that JSON can represent.
 Json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json();
 }

@@ -14,15 +14,15 @@ namespace {
 
 constexpr int kComputeThread = 1;
 constexpr int kFirstCommunicationThread = 10;
-/// About 40 MB of JSON: what Perfetto opens without complaint.
+/// About 40 MB of JSON, which Perfetto opens without problems.
 constexpr std::int64_t kMaxEvents = 300'000;
-/// A step's slices on the compute thread.
+/// Slices per step on the compute thread.
 constexpr std::int64_t kEventsPerStep = 8;
 
 using Nanoseconds = std::int64_t;
 
-/// Whole nanoseconds: if ends were rounded apart from beginnings, slices would stick out of those
-/// that hold them, and Perfetto would move them to another track.
+/// Whole nanoseconds: if starts and ends were rounded separately, slices could stick out of their
+/// parents, and Perfetto would move them to another track.
 Nanoseconds nanoseconds(Seconds seconds) {
   return std::llround(seconds.count() * 1e9);
 }
@@ -35,7 +35,7 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump();
 }
 
-/// The event list as text. The events are many and all alike, so they are formatted directly.
+/// Writes the event list as text. There are many similar events, so they are formatted directly.
 class EventWriter {
  public:
   void metadata(int rank, int thread, const char* what, const std::string& value) {
@@ -54,7 +54,8 @@ class EventWriter {
         microseconds(std::max<Nanoseconds>(0, to - from)), args);
   }
 
-  /// An arrow between two slices: from the one that holds `from` to the one that begins at `to`.
+  /// Draws an arrow between two slices: from the slice that contains `from` to the slice that
+  /// starts at `to`.
   void arrow(int rank, int from_thread, Nanoseconds from, int to_thread, Nanoseconds to) {
     constexpr const char* kEvent =
         R"({{"ph":"{}","pid":{},"tid":{},"cat":"bucket","name":"launch","id":{},"ts":{}{}}})";
@@ -100,7 +101,7 @@ void write_step(EventWriter& events, int rank, const StepRecord& step) {
   phase("hash", step.optimizer_end, step.end);
 }
 
-/// Where the rank was when it ended, if that was not the end of a step.
+/// The phase in which the rank ended, unless it ended after a step.
 void write_unfinished_phase(EventWriter& events, const RankReport& report) {
   if (report.ended <= report.phase_since) return;
   events.slice(report.rank, kComputeThread, "phase", to_string(report.phase),
@@ -123,8 +124,7 @@ void write_collective(EventWriter& events, const RankReport& report, const Colle
   }
 }
 
-/// Collectives that were handed to the network, each on the first thread that is free; returns how
-/// many threads it took.
+/// Writes the started collectives, each on the first free thread; returns the number of threads.
 int write_collectives(EventWriter& events, const RankReport& report, std::int64_t first_step) {
   std::vector<const CollectiveRecord*> started;
   for (const CollectiveRecord* record : all_collectives(report)) {
@@ -149,7 +149,7 @@ int write_collectives(EventWriter& events, const RankReport& report, std::int64_
   return static_cast<int>(busy_until.size());
 }
 
-/// The first step to draw, so that there are not too many events; 0 where all of them fit.
+/// The first step to draw, limited by the number of events; 0 if all fit.
 std::int64_t first_step_to_draw(const std::vector<RankReport>& reports, std::int64_t detail_ranks) {
   std::int64_t events = 0;
   std::int64_t last_step = 0;

@@ -10,12 +10,12 @@ namespace gradsync {
 
 /// trace.json: Chrome trace events, for ui.perfetto.dev or chrome://tracing.
 ///
-/// A process for each rank below output.detail_ranks, with the thread "compute" (steps and in them
-/// their phases) and one thread "communication" for each collective that runs at the same time, so
-/// that slices of a thread nest. An arrow leads from the launch of a bucket, in backward, to its
-/// all-reduce. What was still under way when the rank ended is drawn until then, with "ended":
-/// false. Times are in microseconds of the rank's clock. A run that is too long for a browser keeps
-/// its last steps; otherData.first_step says from where.
+/// One process per rank below output.detail_ranks, with a thread "compute" (steps, and in them
+/// their phases) and as many threads "communication" as there are concurrent collectives, so that
+/// the slices of a thread nest. A flow arrow connects the launch of a bucket, in backward, to its
+/// all-reduce. Slices still open when the rank ended are drawn up to that time, with "ended":
+/// false. Times are in microseconds on the rank's clock. A run that is too long for a browser keeps
+/// its last steps; otherData.first_step is the first one drawn.
 std::string chrome_trace(const Scenario& scenario, const std::vector<RankReport>& reports);
 
 }  // namespace gradsync

@@ -1,4 +1,4 @@
-// What a fault needs beyond its keys: ranks that there are, a backend that can do it.
+// Constraints of faults beyond their keys: existing ranks, a backend that can inject them.
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ class FaultChecks {
  private:
   using Json = ScenarioDocument::Json;
 
-  /// What is checked of every kind, behind what is checked of the kind alone.
+  /// Checks common to all kinds, after those specific to the kind.
   template <class Kind>
   void check(const Kind& kind) const {
     check_backend();
@@ -84,7 +84,8 @@ class FaultChecks {
     }
   }
 
-  /// A fault that the backend cannot do is refused: a run without it would be another one.
+  /// Rejects a fault that the backend cannot inject, because a run without it would be a different
+  /// run.
   void check_backend() const {
     const FaultRow& row = row_of(fault_);
     const std::string why = row.missing ? row.missing(fault_, s_) : "";

@@ -8,18 +8,19 @@
 
 namespace gradsync::scenario_table {
 
-/// All that there is to know of a kind of fault, beside what it does (testbed/faults).
+/// The description of a kind of fault, apart from its implementation (testbed/faults).
 struct FaultRow {
-  Kind kind;  ///< its name, its description and its keys
-  /// It may happen while a rank cleans up after a failure, not only in the training.
+  Kind kind;  ///< its name, description and keys
+  /// Whether it may also happen while a rank cleans up after a failure.
   bool at_clean_up = false;
-  /// Why the scenario's backend cannot do the fault; "" where it can. May be empty: any can.
+  /// Returns why the scenario's backend cannot inject the fault, or "" if it can. If empty, every
+  /// backend can.
   std::function<std::string(const FaultSpec& fault, const Scenario& scenario)> missing = {};
 };
 
 /// In the order of docs/scenarios.md.
 const std::vector<FaultRow>& fault_rows();
-/// The row of the kind that a fault is of.
+/// The row for the kind of a fault.
 const FaultRow& row_of(const FaultSpec& fault);
 
 }  // namespace gradsync::scenario_table

@@ -11,7 +11,8 @@
 
 namespace gradsync {
 
-/// Where in the loop an event happens. Events of one point happen in the order of the scenario.
+/// The point of the loop at which an event happens. Events at the same point happen in scenario
+/// order.
 enum class FaultPoint {
   kInit,         ///< before the model is built
   kData,         ///< while a batch is drawn
@@ -23,21 +24,21 @@ enum class FaultPoint {
   kStepEnd,      ///< after the step
   kEpochEnd,     ///< after the last step of an epoch
   kTrainingEnd,  ///< after the last epoch
-  kCleanUp,      ///< when the rank has failed, before it goes
+  kCleanUp,      ///< when the rank has failed, before it exits
 };
 const char* to_string(FaultPoint point) noexcept;  ///< "step_end"
 
-// What can be made to go wrong: the primitives of which the known ways in which data-parallel jobs
-// hang or diverge are composed. A struct a kind; docs/scenarios.md describes each, with its
-// members, under `kName`. What the members have in common:
+// The injectable faults: primitives that compose the known ways in which data-parallel jobs hang or
+// diverge. One struct per kind; docs/scenarios.md describes each one and its members under `kName`.
+// Common members:
 //
-//   at         it is an event, and happens at this point of the loop
-//   step       the first optimizer step in which it is there; without it, it always is
-//   steps      in how many; 0: to the end; without it, in one
-//   micro_step in which batch of a step; unset: in each
+// at         the fault is an event, and happens at this point of the loop
+//   step       the first optimizer step with the fault; unset: always active
+//   steps      the number of steps; 0: to the end; unset with `step`: one
+//   micro_step the batch within a step; unset: every batch
 //   parameters patterns of names; empty: all
 
-// ---- The loop of a rank takes another turn.
+// ---- A rank's loop takes a different turn.
 
 struct SkipFault {
   static constexpr const char* kName = "skip";
@@ -50,7 +51,7 @@ struct SkipFault {
 
 struct LeaveLoopFault {
   static constexpr const char* kName = "leave_loop";
-  std::int64_t step = 0;  ///< before which the rank leaves
+  std::int64_t step = 0;  ///< the rank leaves before this step
   std::string message = "injected failure";
   bool operator==(const LeaveLoopFault&) const = default;
 };
@@ -109,7 +110,7 @@ struct ResumeFault {
   bool operator==(const ResumeFault&) const = default;
 };
 
-// ---- Communication beside the gradients.
+// ---- Communication besides the gradients.
 
 struct CollectiveFault {
   static constexpr const char* kName = "collective";
@@ -132,14 +133,14 @@ struct EvaluateFault {
   static constexpr const char* kName = "evaluate";
   std::int64_t step = 0;
   std::int64_t steps = 1;
-  FaultPoint at = FaultPoint::kEvaluation;  ///< nowhere else
+  FaultPoint at = FaultPoint::kEvaluation;  ///< the only allowed point
   bool through_ddp = true;
   bool operator==(const EvaluateFault&) const = default;
 };
 
 struct GroupFault {
   static constexpr const char* kName = "group";
-  FaultPoint at = FaultPoint::kInit;  ///< nowhere else
+  FaultPoint at = FaultPoint::kInit;  ///< the only allowed point
   std::string name;
   std::vector<std::int64_t> members;
   bool operator==(const GroupFault&) const = default;
@@ -170,7 +171,7 @@ struct ShapeFault {
 
 struct RenameFault {
   static constexpr const char* kName = "rename";
-  std::string name;  ///< stands in front of the names of all parameters
+  std::string name;  ///< prefix for the names of all parameters
   bool operator==(const RenameFault&) const = default;
 };
 
@@ -202,7 +203,7 @@ struct NanFault {
   bool operator==(const NanFault&) const = default;
 };
 
-// ---- What an update is made of.
+// ---- The inputs of an update.
 
 struct LossScaleFault {
   static constexpr const char* kName = "loss_scale";
@@ -266,11 +267,11 @@ struct SamplerFault {
   bool operator==(const SamplerFault&) const = default;
 };
 
-// ---- What the rank runs on.
+// ---- The hardware and network of a rank.
 
 struct RendezvousFault {
   static constexpr const char* kName = "rendezvous";
-  Seconds duration{0};  ///< how late; 0: it never comes, unless it has a wrong address
+  Seconds duration{0};  ///< delay; 0: never arrives, unless it has a wrong address
   bool wrong_address = false;
   bool operator==(const RendezvousFault&) const = default;
 };
@@ -290,7 +291,7 @@ struct SlotsFault {
 
 struct LinkFault {
   static constexpr const char* kName = "link";
-  Seconds duration{0};  ///< from the start of the run to the beginning of the fault
+  Seconds duration{0};  ///< from the start of the run to the start of the fault
   double factor = 1;    ///< of the bandwidth
   std::int64_t node = 0;
   std::string link;  ///< by name; empty: the cables of `node`
@@ -307,12 +308,12 @@ using FaultKind =
                  ClipBeforeUnscaleFault, ClipInsideAccumulationFault, LearningRateFault,
                  NoSyncFault, SamplerFault, RendezvousFault, DeviceFault, SlotsFault, LinkFault>;
 
-/// One fault of a scenario, on some ranks or on all.
+/// One fault of a scenario, on some or all ranks.
 struct FaultSpec {
   std::vector<std::int64_t> ranks;  ///< empty: all ranks
   FaultKind kind;
 
-  /// The fault, if it is of kind `Kind`; else null.
+  /// The fault if it is of kind `Kind`, otherwise null.
   template <class Kind>
   const Kind* as() const noexcept {
     return std::get_if<Kind>(&kind);
@@ -327,10 +328,10 @@ struct FaultSpec {
 
 /// As in the scenario: "skip".
 const char* name_of(const FaultSpec& fault) noexcept;
-/// Whether `rank` has the fault.
+/// Whether `fault` applies to `rank`.
 bool concerns(const FaultSpec& fault, int rank) noexcept;
 
-/// Whether a fault is there in optimizer step `step`.
+/// Whether a fault is active in optimizer step `step`.
 template <class Kind>
 bool covers(const Kind& kind, std::int64_t step) noexcept {
   if constexpr (requires { kind.steps; }) {

@@ -1,6 +1,6 @@
-// Which imperfections go with which backend:
+// The imperfections supported by each backend:
 //
-//                                      gloo, nccl                      message, flow   analytic
+// gloo, nccl                      message, flow   analytic
 //   compute.spread, compute.jitter,    replayed models: a computed     yes             yes
 //     slow_ranks                       one takes the time it takes
 //   late_ranks, loader_stalls          yes                             yes             yes
@@ -9,9 +9,9 @@
 //   links: down                        no                              yes             no
 //   traffic                            no                              yes             no
 //
-// The closed form knows each cable's bandwidth, but not when what passes; `auto` stays with flows
-// where it cannot answer.
-// What does not go is refused: a run without it would answer another question.
+// The analytic model knows each cable's bandwidth, but not when data passes over it; `auto` uses
+// flows for what it cannot model. Unsupported imperfections are rejected, because a run without
+// them would answer a different question.
 
 #include <fmt/format.h>
 

@@ -22,7 +22,7 @@ Json write_section(const Section& section, const Object& object) {
   if (!kind.empty()) json["kind"] = kind;
   for (const scenario_table::Field* field : scenario_table::fields_of(section, kind)) {
     Json value = field->write(object);
-    // null is written where it turns something off that is on by default, and left out elsewhere.
+    // null is written only if it disables something that is on by default.
     if (value.is_null() && scenario_table::default_of(section, *field, kind).is_null()) continue;
     json[field->name] = std::move(value);
   }

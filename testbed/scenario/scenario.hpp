@@ -23,17 +23,16 @@
 
 namespace gradsync {
 
-/// The scenario: everything that a run depends on, with every default filled in. Names and defaults
-/// are those of the JSON file (docs/scenarios.md) and, where PyTorch has the option, PyTorch's.
+/// The scenario: everything a run depends on, with all defaults filled in. Names and defaults are
+/// those of the JSON file (docs/scenarios.md) and, for options that PyTorch has, PyTorch's.
 ///
-/// Where the engine has options for something, they are the scenario's, and so are their defaults;
-/// the other defaults stand here and nowhere else. The reader, the schema and the reference take
-/// them from a default-constructed Scenario. The paths inside are absolute: what the file says is
-/// relative to its own folder.
+/// Engine options are embedded with the engine's defaults; all other defaults are defined here and
+/// nowhere else. The reader, the schema and the reference take them from a default-constructed
+/// Scenario. Paths are absolute: paths in the file are relative to its folder.
 
 struct ReplaySpec : ReplayOptions {
   std::string profile;  ///< path of the profile
-  /// True: gradients have bytes, also in the simulator (where they are meta tensors by default).
+  /// True: gradients have data, also in the simulator, which uses meta tensors by default.
   bool payload = false;
   bool operator==(const ReplaySpec&) const = default;
 };
@@ -49,9 +48,9 @@ struct ModelSpec {
 struct DataSpec {
   enum class Kind { kSyntheticTokens, kText, kIndices };
   Kind kind = Kind::kSyntheticTokens;
-  std::int64_t samples = 1024;  ///< kIndices has samples and nothing in them (replayed models)
+  std::int64_t samples = 1024;  ///< kIndices has samples without content (replayed models)
   std::int64_t seq_len = 32;
-  std::int64_t vocab_size = 1000;  ///< synthetic tokens are drawn below it; 256 for text
+  std::int64_t vocab_size = 1000;  ///< of the synthetic tokens; 256 for text
   std::uint64_t seed = 0;
   std::string path;  ///< kText: a UTF-8 file
   bool operator==(const DataSpec&) const = default;
@@ -63,7 +62,7 @@ struct SamplerSpec : SamplerOptions {
   bool operator==(const SamplerSpec&) const = default;
 };
 
-/// Parameters with settings of their own, as an entry of torch.optim's param_groups.
+/// Parameters with their own settings, like an entry of torch.optim's param_groups.
 struct ParamGroupSpec {
   std::vector<std::string> params;  ///< patterns of names
   std::optional<double> lr;
@@ -74,28 +73,28 @@ struct ParamGroupSpec {
 struct OptimizerSpec {
   std::variant<AdamWOptions, SgdOptions> options;
   LrSchedule lr_schedule;
-  std::vector<ParamGroupSpec> param_groups;  ///< all other parameters are a group of their own
+  std::vector<ParamGroupSpec> param_groups;  ///< the remaining parameters form their own group
   bool operator==(const OptimizerSpec&) const = default;
 };
 
 struct TrainSpec {
-  std::int64_t batch_size = 32;  ///< samples a rank and step
+  std::int64_t batch_size = 32;  ///< samples per rank and step
   std::int64_t epochs = 1;
-  std::optional<std::int64_t> max_steps;  ///< ends the run early; counts over all epochs
-  std::int64_t accumulate_steps = 1;      ///< batches an optimizer step (gradient accumulation)
+  std::optional<std::int64_t> max_steps;  ///< limits the run; counts over all epochs
+  std::int64_t accumulate_steps = 1;      ///< batches per optimizer step (gradient accumulation)
   bool no_sync = true;                    ///< reduce only with the last batch of a step
   std::optional<double> clip_grad_norm = 1.0;
   double clip_norm_type = 2;  ///< p of the norm; may be infinity
   bool error_if_nonfinite = false;
-  std::int64_t hash_every = 1;  ///< parameter hash every k steps; 0: only after the last
-  bool check_hashes = false;    ///< compare the hash over all ranks whenever it is taken
+  std::int64_t hash_every = 1;  ///< hash the parameters every k steps; 0: only after the last
+  bool check_hashes = false;    ///< compare every hash across all ranks
   bool operator==(const TrainSpec&) const = default;
 };
 
 struct DdpSpec : DdpOptions {
   std::optional<std::string> comm_hook;
-  PowerSgdOptions power_sgd;             ///< of the hooks "power_sgd" and "batched_power_sgd"
-  JoinOptions join = {.enable = false};  ///< whether epochs run inside a join, and how
+  PowerSgdOptions power_sgd;             ///< for the hooks "power_sgd" and "batched_power_sgd"
+  JoinOptions join = {.enable = false};  ///< whether epochs run inside a join, and its options
   bool operator==(const DdpSpec&) const = default;
 };
 
@@ -105,8 +104,8 @@ struct LinkSpec {
   bool operator==(const LinkSpec&) const = default;
 };
 
-/// What the simulator runs on. The defaults stand for a laptop: ranks are processes that talk over
-/// TCP inside one machine, and compute on a core each.
+/// The simulated hardware. The defaults model a laptop: ranks are processes that communicate over
+/// TCP within one machine and compute on one core each.
 struct ClusterSpec {
   enum class Library { kGloo, kNccl };
   enum class Generation { kVolta, kAmpere, kHopper, kBlackwell };
@@ -114,53 +113,53 @@ struct ClusterSpec {
   enum class NodeTopology { kSwitch, kCubeMesh, kPcieTree };
   enum class Topology { kStar, kFatTree, kLeafSpine, kTorus, kDragonfly };
 
-  /// What the software of a rank adds to what the wires take; calibration fits these.
+  /// Software overhead of a rank on top of the wire time; fitted by calibration.
   struct Software {
-    Seconds per_operation{0};  ///< added to each collective, on each rank: launch, synchronization
-    Seconds per_message{0};    ///< added to each message of each rank
-    /// Bytes that the CPUs of one node send, receive and reduce in a second, shared by its ranks;
-    /// unset: without limit.
+    Seconds per_operation{0};  ///< per collective and rank: launch, synchronization
+    Seconds per_message{0};    ///< per message and rank
+    /// Bytes per second that the CPUs of one node can send, receive and reduce, shared by its
+    /// ranks; unset: unlimited.
     std::optional<BytesPerSecond> host_bandwidth;
-    double hop_latency_scale = 1;  ///< multiplies NCCL's latencies of a hop (facts of its tuner)
+    double hop_latency_scale = 1;  ///< multiplies NCCL's per-hop latencies (from its tuner)
     bool operator==(const Software&) const = default;
   };
 
   std::string name;  ///< of the description
-  /// 0 stands for "as many as the ranks need"; a scenario that was read has the number.
+  /// 0 means as many as the ranks need; a loaded scenario has the number.
   std::int64_t nodes = 0;
   std::int64_t gpus_per_node = 8;
   std::int64_t nics_per_node = 1;     ///< adapters, each with a cable of inter_node
-  FlopsPerSecond compute_rate{50e9};  ///< of one GPU, for models that are computed
-  Library library = Library::kGloo;   ///< whose algorithms and costs are simulated
+  FlopsPerSecond compute_rate{50e9};  ///< of one GPU, for computed models
+  Library library = Library::kGloo;   ///< the library whose algorithms and costs are simulated
   Generation generation = Generation::kAmpere;
   CpuVendor cpu_vendor = CpuVendor::kIntel;
-  bool gpu_direct = true;  ///< adapters read GPU memory (GPUDirect RDMA): NCCL's LL128 needs it
+  bool gpu_direct = true;  ///< adapters read GPU memory (GPUDirect RDMA); needed by NCCL's LL128
   Software software;
 
   NodeTopology node_topology = NodeTopology::kSwitch;
-  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< of each GPU; a cube mesh's: one NVLink
-  std::int64_t pcie_gpus_per_switch = 2;       ///< that share a cable of intra_node to their socket
-  LinkSpec pcie_socket{{10e9}, Seconds{0}};    ///< of each of two sockets to the other
+  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< per GPU; for a cube mesh, per NVLink
+  std::int64_t pcie_gpus_per_switch = 2;     ///< GPUs sharing one intra_node cable to their socket
+  LinkSpec pcie_socket{{10e9}, Seconds{0}};  ///< from each of the two sockets to the other
 
-  LinkSpec inter_node{{1.25e9}, Seconds{50e-6}};  ///< of each adapter, to the fabric
+  LinkSpec inter_node{{1.25e9}, Seconds{50e-6}};  ///< from each adapter to the fabric
   Topology topology = Topology::kStar;
   std::vector<std::int64_t> fat_tree_down;   ///< children per switch, from the bottom
   std::vector<std::int64_t> fat_tree_up;     ///< parents per switch
   std::vector<std::int64_t> fat_tree_links;  ///< parallel cables
   std::int64_t leaf_nodes = 16;              ///< nodes under one leaf switch
-  double leaf_oversubscription = 1;          ///< bandwidth down / bandwidth up of a leaf switch
+  double leaf_oversubscription = 1;  ///< downlink bandwidth / uplink bandwidth of a leaf switch
   std::vector<std::int64_t> torus_dimensions;
   std::int64_t dragonfly_groups = 1;
-  std::int64_t dragonfly_chassis = 1;  ///< of a group
-  std::int64_t dragonfly_routers = 1;  ///< of a chassis
-  std::int64_t dragonfly_nodes = 1;    ///< of a router
-  /// A SimGrid platform (XML) in place of all of the above but the software; its hosts in the order
-  /// of the file are the ranks. Empty: none.
+  std::int64_t dragonfly_chassis = 1;  ///< per group
+  std::int64_t dragonfly_routers = 1;  ///< per chassis
+  std::int64_t dragonfly_nodes = 1;    ///< per router
+  /// A SimGrid platform (XML) that replaces all of the above except the software overheads. Its
+  /// hosts, in file order, are the ranks. Empty: none.
   std::string platform_file;
   bool operator==(const ClusterSpec&) const = default;
 };
 
-/// Which way the simulated library takes; kAuto leaves it to the library's own choice.
+/// The algorithm of the simulated library; kAuto uses the library's own choice.
 struct CommunicationSpec {
   enum class Algorithm {
     kAuto,
@@ -180,7 +179,7 @@ struct CommunicationSpec {
 
 enum class Fidelity { kAuto, kMessage, kFlow, kAnalytic };
 
-/// The NCCL backend.
+/// Options of the NCCL backend.
 struct NcclSpec {
   std::vector<std::int64_t> device_ids;  ///< GPU of each local rank; empty: the local rank
   bool register_buffers = false;         ///< let NCCL use the buckets' memory directly
@@ -188,7 +187,7 @@ struct NcclSpec {
 };
 
 struct GlooSpec {
-  std::int64_t threads = 1;  ///< communication threads; 2 as in PyTorch's default
+  std::int64_t threads = 1;  ///< communication threads; PyTorch's default is 2
   std::string interface;     ///< network interface (GLOO_SOCKET_IFNAME); empty: by MASTER_ADDR
   bool operator==(const GlooSpec&) const = default;
 };
@@ -201,18 +200,18 @@ struct ExpectSpec {
   std::optional<double> loss_last_min, loss_last_max;
   std::optional<double> loss_last_ratio_max;  ///< last loss / first loss
   bool equal_hashes_on_all_ranks = false;
-  std::int64_t repeat = 1;  ///< runs whose hashes must be equal
+  std::int64_t repeat = 1;  ///< number of runs, whose hashes must be equal
   std::optional<std::string> diagnosis_verdict;
   std::optional<std::string> diagnosis_kind;
   std::optional<std::string> diagnosis_catalog;
   std::vector<std::int64_t> diagnosis_ranks;
   std::optional<std::int64_t> diagnosis_step;
-  std::optional<std::string> diagnosis_collective;  ///< is in the diagnosis's
+  std::optional<std::string> diagnosis_collective;  ///< substring of the diagnosis's collective
   bool operator==(const ExpectSpec&) const = default;
 };
 
 struct OutputSpec {
-  std::int64_t detail_ranks = 64;  ///< ranks whose steps and events are written; summaries for all
+  std::int64_t detail_ranks = 64;  ///< ranks with steps and events; all ranks have summaries
   std::int64_t flight_recorder_size = FlightRecorder::kDefaultCapacity;
   bool operator==(const OutputSpec&) const = default;
 };
@@ -220,12 +219,12 @@ struct OutputSpec {
 struct Scenario {
   std::string name;
   std::string description;
-  std::string file;  ///< where it was read from, as the user gave it
+  std::string file;  ///< source file, as given by the user
   std::string backend = "gloo";
   std::int64_t ranks = 2;
   std::uint64_t seed = 0;                    ///< initial weights
-  Seconds timeout = GroupOptions().timeout;  ///< of each collective, and of the rendezvous
-  bool detail = true;  ///< labels of collectives are compared before bytes move
+  Seconds timeout = GroupOptions().timeout;  ///< of each collective and of the rendezvous
+  bool detail = true;  ///< compare the labels of collectives before data moves
   ModelSpec model;
   DataSpec data;
   SamplerSpec sampler;
@@ -245,31 +244,32 @@ struct Scenario {
 };
 
 /// An assignment from the command line: `--set train.batch_size=16`. The path is a JSON path with
-/// dots; the value is JSON where it parses as JSON, else a string.
+/// dots; the value is JSON if it parses as JSON, otherwise a string.
 struct ScenarioOverride {
   std::string path;
   std::string value;
-  /// How the user wrote it, for error messages, e.g. "--ranks 4"; empty: "--set PATH=VALUE".
+  /// The option as typed by the user, for error messages, e.g. "--ranks 4"; empty: "--set
+  /// PATH=VALUE".
   std::string option;
 };
 
 /// Reads a scenario file, applies the overrides, fills in defaults and checks everything that can
-/// be checked without running. Throws ConfigError with file and JSON pointer for the first mistake.
+/// be checked without running. Throws ConfigError with file and JSON pointer for the first error.
 Scenario load_scenario(const std::string& file,
                        const std::vector<ScenarioOverride>& overrides = {});
 
-/// The same from JSON text; `name` stands for the file in errors and `base_dir` for its folder.
+/// Same, from JSON text; `name` is the file name in errors and `base_dir` its folder.
 Scenario parse_scenario(const std::string& text, const std::string& name,
                         const std::string& base_dir,
                         const std::vector<ScenarioOverride>& overrides = {});
 
-/// As resolved, every default filled in; load_scenario reads it back to an equal scenario.
+/// The resolved scenario with all defaults; load_scenario reads it back to an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);
 
-/// The JSON Schema (draft-07) of the scenario file, from the same table as the loader.
+/// The JSON Schema (draft-07) of the scenario file, generated from the loader's table.
 nlohmann::ordered_json scenario_schema();
 
-/// docs/scenarios.md, from the same table as the loader.
+/// docs/scenarios.md, generated from the loader's table.
 std::string scenario_reference_markdown();
 
 }  // namespace gradsync

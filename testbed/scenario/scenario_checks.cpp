@@ -10,8 +10,8 @@
 namespace gradsync::scenario_table {
 namespace {
 
-/// The checks of one scenario. Each is about the value that is most likely wrong, and mentions the
-/// other that it does not go with.
+/// The checks of one scenario. Each one reports the value that is most likely wrong and mentions
+/// the value it conflicts with.
 class Checks {
  public:
   Checks(const ScenarioDocument& document, const Scenario& scenario)
@@ -105,7 +105,7 @@ class Checks {
       fail("/sampler/pad", false, "true",
            "samples that are dropped cannot be dealt out" + because("/sampler/drop_last", true));
     }
-    // The size of a text is known when it is read; the sampler checks it then.
+    // The size of a text is known only when it is read; the sampler checks it then.
     const bool size_is_known = s_.data.kind != DataSpec::Kind::kText;
     if (sampler.drop_last && size_is_known && s_.data.samples < s_.ranks) {
       fail("/data/samples", s_.data.samples,
@@ -168,14 +168,14 @@ class Checks {
     check_algorithm();
   }
 
-  /// That the nodes find a place in the fabric.
+  /// Checks that the nodes fit into the fabric.
   void require_places(const std::string& pointer, const Json& value, double places) const {
     if (places >= static_cast<double>(s_.cluster.nodes)) return;
     fail(pointer, value, "a place for each node" + because("/cluster/nodes", s_.cluster.nodes),
          fmt::format("there are {:.0f}", places));
   }
 
-  /// A double, because the product of a few counts may not fit in 64 bits.
+  /// A double, because the product of a few counts may exceed 64 bits.
   static double product(const std::vector<std::int64_t>& counts) {
     return std::accumulate(
         counts.begin(), counts.end(), counts.empty() ? 0.0 : 1.0,
@@ -267,7 +267,7 @@ class Checks {
     }
   }
 
-  /// Why something else is expected: " (/ranks is 4)".
+  /// The reason for an expectation: " (/ranks is 4)".
   std::string because(const std::string& pointer, const Json& value) const {
     return " (" + mention(pointer, value) + ")";
   }
@@ -276,7 +276,7 @@ class Checks {
     return document_.mention(pointer, value);
   }
 
-  /// `value` is what the scenario has at `pointer`, for where the file says nothing.
+  /// `value` is the scenario's value at `pointer`, used if the file does not set it.
   [[noreturn]] void fail(const std::string& pointer, const Json& value, const std::string& expected,
                          const std::string& hint = {}) const {
     document_.fail(pointer, expected, hint, value);

@@ -56,8 +56,8 @@ void add_bounds(Json& schema, const Rule& rule) {
   }
 }
 
-/// Whether JSON's number is a whole one that a double holds exactly: 3, but also 3.0 and 1e3, as in
-/// JSON Schema.
+/// Whether the JSON number is an integer that a double represents exactly: 3, but also 3.0 and 1e3,
+/// as in JSON Schema.
 bool is_whole(const Json& value) {
   constexpr double kLargestExact = 9007199254740992.0;  // 2^53
   if (value.is_number_integer()) return true;
@@ -66,7 +66,7 @@ bool is_whole(const Json& value) {
   return number == std::floor(number) && std::abs(number) <= kLargestExact;
 }
 
-/// A quantity from its text. `parse` is one of the parsers of units.hpp.
+/// Parses a quantity. `parse` is one of the parsers of units.hpp.
 template <class Parse>
 auto read_quantity(const Json& value, const Rule& rule, const std::string& expected, Parse parse,
                    double (*amount)(decltype(parse(std::string_view{})))) {
@@ -260,7 +260,7 @@ std::string resolve_file(const std::string& path, const std::string& base_dir) {
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     if (entry.is_regular_file(error)) neighbours.push_back(entry.path().filename().string());
   }
-  std::sort(neighbours.begin(), neighbours.end());  // the file system's order is no order
+  std::sort(neighbours.begin(), neighbours.end());  // directory order is unspecified
   const std::string hint = did_you_mean(file.filename().string(), neighbours);
   throw Mistake{expected, hint.empty() ? "there is no such file" : "no such file; " + hint};
 }

@@ -12,20 +12,20 @@
 
 #include "gradsync/testbed/scenario/scenario_table.hpp"
 
-/// How a C++ type stands in a scenario file, and the builder of the table's rows: `field` takes the
-/// type from the member, so a row says only what the type does not.
+/// The mapping between C++ types and JSON, and the builder of the table's rows. `field` deduces the
+/// type from the member, so a row states only what the type does not.
 namespace gradsync::scenario_table {
 
-/// What a value has to satisfy beyond its type. In a list it holds for each item.
+/// Constraints on a value beyond its type. In a list, they apply to each item.
 struct Rule {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool open_minimum = false;  ///< the minimum itself is refused
+  bool open_minimum = false;  ///< excludes the minimum itself
   bool open_maximum = false;
-  std::vector<std::string> choices = {};  ///< of a text
-  std::string pattern = {};               ///< of a text: a regular expression
-  std::string pattern_name = {};          ///< what the pattern stands for, with its article
-  bool is_file = false;                   ///< a text that names an existing file
+  std::vector<std::string> choices = {};  ///< for text
+  std::string pattern = {};               ///< for text: a regular expression
+  std::string pattern_name = {};          ///< the pattern's name, with its article
+  bool is_file = false;                   ///< text that names an existing file
 };
 
 inline Rule any() {
@@ -54,13 +54,13 @@ inline Rule existing_file() {
   return {.is_file = true};
 }
 
-/// Names of an enumeration's values in the file: specialize with
-/// `static constexpr std::array<std::pair<const char*, E>, N> kNames`.
+/// The names of an enumeration's values in the file: specialize with `static constexpr
+/// std::array<std::pair<const char*, E>, N> kNames`.
 template <class E>
 struct EnumNames;
 
-/// Each Codec has
-///   type(rule)         what is expected, for people: "a whole number >= 1"
+/// Every Codec has
+///   type(rule)         the expectation in words: "a whole number >= 1"
 ///   schema(rule)       draft-07
 ///   read(value, rule)  throws Mistake
 ///   write(value)
@@ -76,7 +76,7 @@ struct Codec;
     static Json write(const T& value);                  \
   }
 GRADSYNC_DECLARE_CODEC(bool);
-GRADSYNC_DECLARE_CODEC(std::int64_t);   // at most 2^31-1: a product of two is no overflow
+GRADSYNC_DECLARE_CODEC(std::int64_t);   // at most 2^31-1, so that a product of two cannot overflow
 GRADSYNC_DECLARE_CODEC(std::uint64_t);  // seeds
 GRADSYNC_DECLARE_CODEC(double);
 GRADSYNC_DECLARE_CODEC(std::string);
@@ -85,7 +85,7 @@ GRADSYNC_DECLARE_CODEC(BytesPerSecond);
 GRADSYNC_DECLARE_CODEC(FlopsPerSecond);
 #undef GRADSYNC_DECLARE_CODEC
 
-/// An enumeration is a text with the choices of its EnumNames; the row's rule adds nothing.
+/// An enumeration is text with the choices of its EnumNames; it ignores the row's rule.
 template <class E>
 requires std::is_enum_v<E>
 struct Codec<E> {
@@ -111,7 +111,7 @@ struct Codec<E> {
   }
 };
 
-/// null stands for "unset".
+/// null means unset.
 template <class T>
 struct Codec<std::optional<T>> {
   static std::string type(const Rule& rule) { return Codec<T>::type(rule) + ", or null"; }
@@ -135,9 +135,9 @@ struct Codec<std::optional<T>> {
   }
 };
 
-/// Checks that `value` is a list, of `size` items unless that is negative; throws Mistake.
+/// Checks that `value` is a list, with `size` items unless that is negative; throws Mistake.
 void require_list(const Json& value, std::ptrdiff_t size, const std::string& expected);
-/// The item's mistake, with the item's position in front of its pointer.
+/// The mistake of an item, with the item's index prepended to its pointer.
 Mistake in_item(Mistake mistake, std::size_t index);
 
 template <class T>
@@ -186,10 +186,10 @@ struct Codec<std::array<T, N>> {
   static Json write(const std::array<T, N>& value) { return Json(value); }
 };
 
-/// An absolute path from what the file says; throws Mistake where there is no such file.
+/// Converts a path from the file to an absolute path; throws Mistake if the file does not exist.
 std::string resolve_file(const std::string& path, const std::string& base_dir);
 
-/// The rest of a row: see Field.
+/// The optional parts of a row; see Field.
 struct RowOptions {
   std::vector<std::string> kinds = {};
   std::vector<Json> examples = {};
@@ -198,8 +198,8 @@ struct RowOptions {
   bool required = false;
 };
 
-/// A row whose value is not one member: `get` returns a T, `set` takes one. Each takes a reference
-/// to the section's object, of its type.
+/// A row whose value is not a single member: `get` returns a T, `set` takes one. Each takes a
+/// reference to the section's object, of its type.
 template <class T, class Get, class Set>
 Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::string description,
                      RowOptions options = {}) {
@@ -224,7 +224,7 @@ Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::
   return row;
 }
 
-/// A row for a member: `member` takes a scenario, const or not, and returns a reference into it
+/// A row for a member. `member` takes a scenario, const or not, and returns a reference into it
 /// (SCENARIO_MEMBER).
 template <class Member>
 Field field(std::string name, Member member, const Rule& rule, std::string description,
@@ -246,7 +246,7 @@ Field field(std::string name, T Item::*member, const Rule& rule, std::string des
       std::move(description), std::move(options));
 }
 
-/// A kind that is a value of a member: SCENARIO_MEMBER of an enumeration.
+/// A kind selected by a value of a member (SCENARIO_MEMBER of an enumeration).
 template <class Member, class E>
 Kind enum_kind(std::string name, std::string description, Member member, E value) {
   return {std::move(name), std::move(description),
@@ -254,7 +254,7 @@ Kind enum_kind(std::string name, std::string description, Member member, E value
           [=](const Scenario& scenario) { return member(scenario) == value; }};
 }
 
-/// A section whose key holds a list of Items: `list` takes a scenario, const or not, and returns a
+/// A section whose key holds a list of Items. `list` takes a scenario, const or not, and returns a
 /// reference to the list in it (SCENARIO_MEMBER).
 template <class Item, class Member>
 Section list_section(std::string name, std::string description, Member list,

@@ -18,8 +18,8 @@ namespace {
 
 using Json = ScenarioDocument::Json;
 
-/// nlohmann keeps the last of two equal keys without a word. This callback of its parser follows
-/// the structure and refuses the second one.
+/// nlohmann silently keeps the last of two equal keys. This parser callback follows the structure
+/// and rejects the second one.
 class DuplicateKeys {
  public:
   explicit DuplicateKeys(const std::string& file) : file_(file) {}
@@ -73,8 +73,8 @@ class DuplicateKeys {
   std::vector<Level> levels_;
 };
 
-/// From nlohmann's "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error
-/// while parsing value - unexpected '}'; expected ..." what follows the position.
+/// The part after the position in nlohmann's "[json.exception.parse_error.101] parse error at line
+/// 3, column 5: syntax error while parsing value - unexpected '}'; expected ...".
 std::string reason(const std::string& what) {
   std::string text = what;
   for (const char* end_of_position : {"column ", ": "}) {
@@ -85,7 +85,7 @@ std::string reason(const std::string& what) {
   return text;
 }
 
-/// What people write by habit and JSON does not have, by the character at which the parser stopped.
+/// A hint for common syntax that JSON does not have, by the character at which the parser stopped.
 std::string syntax_hint(char stopped_at, const std::string& what) {
   if (stopped_at == '/' || stopped_at == '#') return "a comment is a key that starts with \"//\"";
   if (stopped_at == '\'') return "a text stands in double quotes";
@@ -106,7 +106,7 @@ Json parse(const std::string& text, const std::string& file) {
       return duplicates(event, parsed);
     });
   } catch (const Json::parse_error& error) {
-    // `byte` counts from 1 and is the character at which the parser gave up.
+    // `byte` is 1-based and refers to the character at which the parser stopped.
     const std::size_t end = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
     const auto begin = text.begin();
     const auto stop = begin + static_cast<std::ptrdiff_t>(end);
@@ -143,7 +143,7 @@ ScenarioDocument::ScenarioDocument(const std::string& text, std::string file,
   include_files(base_dir);
   for (const ScenarioOverride& override_ : overrides) {
     apply(override_);
-    include_files(base_dir);  // so that a later override can change what this one brought
+    include_files(base_dir);  // now, so that a later override can change the included values
   }
 }
 
@@ -165,7 +165,7 @@ void ScenarioDocument::include_files(const std::string& base_dir) {
     if (!included.is_object())
       throw ConfigError({name, "", "a JSON object", shortened(included), ""});
     included.erase("$schema");
-    // Paths in the file are relative to it, and from here on to the document.
+    // Paths in the included file are relative to it; make them relative to the document.
     const std::string folder = fs::path(path).parent_path().string();
     for (const Field& field : section.fields) {
       if (field.type != Codec<std::string>::type(existing_file())) continue;
@@ -202,14 +202,14 @@ void ScenarioDocument::apply(const ScenarioOverride& override_) {
     if (place->is_null()) *place = Json::object();
     begin = dot + 1;
   }
-  // A text need not be quoted on a command line: 5s is one, 16 and [1,2] are JSON.
+  // Text need not be quoted on a command line: 5s is text, 16 and [1,2] are JSON.
   *place = Json::parse(override_.value, nullptr, /*allow_exceptions=*/false);
   if (place->is_discarded()) *place = override_.value;
   origins_.push_back({pointer, option});
 }
 
 const ScenarioDocument::Origin* ScenarioDocument::origin_of(const std::string& pointer) const {
-  // The last one wins, as it did when it was applied.
+  // The last override wins, as when they were applied.
   for (auto origin = origins_.rbegin(); origin != origins_.rend(); ++origin) {
     const bool inside =
         pointer.compare(0, origin->pointer.size(), origin->pointer) == 0 &&

@@ -18,7 +18,7 @@ std::string normalized(const std::string& word) {
   return text;
 }
 
-/// Edit distance with swaps of neighbours (optimal string alignment).
+/// Edit distance with swaps of adjacent characters (optimal string alignment).
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before_last, last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;

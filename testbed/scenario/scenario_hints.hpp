@@ -7,15 +7,15 @@
 
 namespace gradsync::scenario_table {
 
-/// The candidate that `word` most likely means, "" where none is near: the smallest edit distance
-/// (insert, delete, replace, swap of neighbours), at most a third of the longer word. Case, "-" and
-/// "_" do not count.
+/// The candidate closest to `word`, or "" if none is near: smallest edit distance (insert, delete,
+/// replace, swap of adjacent characters), at most a third of the longer word. Ignores case, "-" and
+/// "_".
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
-/// "did you mean \"X\"?", or "" where no candidate is near.
+/// "did you mean \"X\"?", or "" if no candidate is near.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
 
-/// JSON text of a value, cut to what fits in a message.
+/// JSON text of a value, shortened to fit in a message.
 std::string shortened(const nlohmann::ordered_json& value);
 
 /// "a", "a and b", "a, b and c".

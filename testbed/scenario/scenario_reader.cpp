@@ -62,7 +62,7 @@ class Reader {
     }
   }
 
-  /// The kind comes first, wherever it stands: it decides which other keys there are.
+  /// Reads the kind first, wherever it is in the object, because it determines the other keys.
   std::string select_kind(const Section& section, const Json& json, const std::string& pointer,
                           const Object& object) {
     if (section.kinds.empty()) return "";
@@ -109,7 +109,7 @@ class Reader {
     }
   }
 
-  /// "32" where 32 is meant, and "true" for true.
+  /// A hint if "32" was written for 32, or "true" for true.
   std::string quotes_hint(const Section& section, const std::string& kind, const Field& field,
                           const Json& value) const {
     if (!value.is_string()) return "";
@@ -163,7 +163,7 @@ class Reader {
         found.push_back(pointer + "/" + field.name);
     }
     for (const Section& child : section.sections) {
-      if (child.list) continue;  // the keys of its items have no place of their own
+      if (child.list) continue;  // keys of list items have no fixed pointer
       if (child.name == key) found.push_back(pointer + "/" + child.name);
       find_elsewhere(child, pointer + "/" + child.name, key, found);
     }

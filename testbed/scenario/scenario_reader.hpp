@@ -7,12 +7,12 @@
 namespace gradsync::scenario_table {
 
 /// Reads every key of the document by the table and fills in the defaults. Throws ConfigError for
-/// the first mistake in the order of the file.
+/// the first error in file order.
 Scenario read_scenario(const ScenarioDocument& document, const std::string& base_dir);
 
-/// Checks what more than one value has a part in. Throws ConfigError with the pointers of both.
+/// Checks constraints between values. Throws ConfigError with the pointers of both values.
 void check_scenario(const ScenarioDocument& document, const Scenario& scenario);
-/// The parts of it that are about faults and imperfections.
+/// The part of check_scenario for faults and imperfections.
 void check_faults(const ScenarioDocument& document, const Scenario& scenario);
 void check_imperfections(const ScenarioDocument& document, const Scenario& scenario);
 

@@ -25,7 +25,7 @@ Json field_schema(const Section& section, const Field& field, const std::string&
 
 Json section_schema(const Section& section);
 
-/// The keys of one shape of a section, and no others.
+/// The keys of one shape of a section; other keys are not allowed.
 Json shape_schema(const Section& section, const std::string& kind) {
   Json properties = Json::object();
   if (section.name.empty()) {

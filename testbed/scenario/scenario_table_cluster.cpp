@@ -1,4 +1,4 @@
-// The rows of "cluster" and "communication": the machines and the library that are simulated.
+// The rows of "cluster" and "communication": the simulated machines and library.
 
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 
@@ -79,7 +79,7 @@ Section link(std::string name, std::string description, Bandwidth bandwidth, Lat
                            {.examples = std::move(latencies)})}};
 }
 
-/// An optional path: null where there is none.
+/// An optional path; null if unset.
 Field platform_file() {
   Field row = field("platform_file", SCENARIO_MEMBER(cluster.platform_file), existing_file(),
                     "A SimGrid platform (XML) that replaces nodes, links and topology; its hosts, "

@@ -1,4 +1,4 @@
-// The rows of "expect": what `gradsync check` holds a run against.
+// The rows of "expect": the checks of `gradsync check`.
 
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 

@@ -1,4 +1,4 @@
-// The rows of "imperfections": what keeps a cluster from being ideal.
+// The rows of "imperfections".
 
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 

@@ -1,4 +1,4 @@
-// The rows of "model", "data" and "sampler": what is trained, on what.
+// The rows of "model", "data" and "sampler".
 
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 

@@ -15,7 +15,7 @@ struct EnumNames<GradientMean> {
 
 namespace {
 
-/// The kind of optimizer that has these options, which start with their defaults.
+/// The kind of an optimizer with these options and their defaults.
 template <class Options>
 Kind optimizer_kind(std::string name, std::string description) {
   return {std::move(name), std::move(description),
@@ -33,7 +33,7 @@ auto option(T Options::*member) {
   };
 }
 
-/// A row for an option that every optimizer has: `member` takes any optimizer's options.
+/// A row for an option of all optimizers: `member` takes any optimizer's options.
 template <class Member>
 Field common_option(std::string name, Member member, std::string description,
                     RowOptions options = {}, const Rule& rule = any()) {
@@ -46,7 +46,7 @@ Field common_option(std::string name, Member member, std::string description,
       rule, std::move(description), std::move(options));
 }
 
-/// p of a norm. JSON has no infinity, so it is a number or the text "inf", as people write it.
+/// p of a norm. JSON has no infinity, so it is a number or the text "inf".
 struct NormType {
   double p;
 };

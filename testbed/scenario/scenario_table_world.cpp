@@ -1,5 +1,4 @@
-// The rows of "simulation", "gloo", "nccl" and "output": what runs the ranks, and the files of a
-// run.
+// The rows of "simulation", "gloo", "nccl" and "output": the backends, and the files of a run.
 
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 

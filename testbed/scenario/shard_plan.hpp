@@ -6,11 +6,11 @@
 
 namespace gradsync {
 
-/// Samples of a rank, and the steps that it takes with them.
+/// The samples of a rank and the resulting steps.
 struct ShardPlan {
-  std::int64_t samples = 0;          ///< an epoch
-  std::int64_t steps_per_epoch = 0;  ///< the last one may be of a smaller batch
-  std::int64_t steps = 0;            ///< of the run: all epochs, cut by max_steps
+  std::int64_t samples = 0;          ///< per epoch
+  std::int64_t steps_per_epoch = 0;  ///< the last one may have a smaller batch
+  std::int64_t steps = 0;            ///< in the run: all epochs, limited by max_steps
 };
 
 /// Throws Error(kMisuse) as DistributedSampler does.
