@@ -1,8 +1,7 @@
-// What DDP itself costs a parameter and step, without communication: hooks, bookkeeping, copies.
+// The cost of DDP per parameter and step, without communication: hooks, bookkeeping, copies.
 //
-// A group of one rank has nothing to communicate. The cost is the difference between
-// step/ddp:1 and step/ddp:0, less `copies` (into the bucket and back, at the speed of memory);
-// each is printed per parameter.
+// A group of one rank has nothing to communicate. The cost is step/ddp:1 minus step/ddp:0 minus
+// `copies` (into the bucket and back, at memory speed); each is printed per parameter.
 #include <memory>
 
 #include <benchmark/benchmark.h>
@@ -22,7 +21,7 @@ class StoppedClock final : public Clock {
   void charge_flops(double) override {}
 };
 
-/// A group of one rank: every collective is done when it is issued.
+/// A group of one rank: every collective completes when it is issued.
 class OneRankGroup final : public ProcessGroup {
  public:
   explicit OneRankGroup(Clock& clock)

@@ -1,5 +1,5 @@
-// What the always-on evidence of a step costs: the records of its collectives, the rank's log, and
-// the hashes of the parameters. docs/performance.md holds the sum against a step.
+// The cost of a step's always-on evidence: the records of its collectives, the rank's log, and the
+// parameter hashes. docs/performance.md compares the sum to the duration of a step.
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -25,7 +25,7 @@ class TickingClock final : public Clock {
   mutable std::int64_t ticks_ = 0;
 };
 
-/// A bucket's all-reduce: its label with the call site, and its three entries in the recorder.
+/// One bucket's all-reduce: its label with the call site, and its three flight recorder calls.
 void collective_record(benchmark::State& state) {
   FlightRecorder recorder;
   LoopPosition position{0, 0, 0, {__FILE__, __LINE__}};
@@ -45,7 +45,7 @@ void collective_record(benchmark::State& state) {
 }
 BENCHMARK(collective_record);
 
-/// The rank's log of a step of 32 samples: phases, samples and their hash, the step's record.
+/// The rank's log of a step of 32 samples: phases, samples with their hash, and the step's record.
 void step_log(benchmark::State& state) {
   TickingClock clock;
   FlightRecorder recorder;
@@ -62,12 +62,12 @@ void step_log(benchmark::State& state) {
     StepRecord record;
     record.sample_hash = hash_indices(samples).hex();
     keeper.add_step(std::move(record));
-    if (report.steps.size() == 4096) report.steps.clear();  // so many make a run, not an hour
+    if (report.steps.size() == 4096) report.steps.clear();  // bounds the memory
   }
 }
 BENCHMARK(step_log);
 
-/// The handbook's 1,567,208 parameters: the hash of all, and a checksum of each tensor.
+/// The handbook's 1,567,208 parameters: one hash of all, and a checksum per tensor.
 void parameter_hashes(benchmark::State& state) {
   const TransformerModel model({}, /* seed = */ 0, cpu_device());
   const std::vector<ParameterPtr>& parameters = model.parameters();

@@ -10,7 +10,7 @@
 
 namespace gradsync::bench {
 
-/// Gives every parameter a gradient that it has at hand, in one node a parameter.
+/// Sets every parameter's gradient to a prepared tensor, with one node per parameter.
 class GivenGradient final : public Node {
  public:
   GivenGradient(NodePtr parameter, NodePtr rest, Tensor gradient)
@@ -24,7 +24,8 @@ class GivenGradient final : public Node {
   Tensor gradient_;
 };
 
-/// A model whose forward and backward compute nothing: what remains of a step is the engine's own.
+/// A model whose forward and backward compute nothing, so that a step measures the engine's
+/// overhead.
 class GivenModel final : public Model {
  public:
   GivenModel(std::int64_t parameters, std::int64_t elements, Device& device)

@@ -1,9 +1,9 @@
-// What a synchronized step costs the host on the NCCL backend: the engine's hooks and bookkeeping,
-// the CUDA device, the process group. CUDA and NCCL are stand-ins that do nothing, at no cost, so
-// this is what is ours; the drivers' own time (some microseconds a launch) comes on top.
+// The host cost of a synchronized step on the NCCL backend: the engine's hooks and bookkeeping, the
+// CUDA device, the process group. CUDA and NCCL are no-op fakes, so this measures our code only;
+// the drivers' own time (some microseconds per launch) comes on top.
 //
-// host_cost/ddp:1 less host_cost/ddp:0 is the price of synchronization. Goal: at most 5 us a bucket
-// and 100 ns a parameter.
+// host_cost/ddp:1 minus host_cost/ddp:0 is the price of synchronization. Goal: at most 5 us per
+// bucket and 100 ns per parameter.
 #include <memory>
 
 #include <benchmark/benchmark.h>
@@ -22,7 +22,7 @@ using namespace gradsync::bench;
 
 void host_cost(benchmark::State& state) {
   const std::int64_t parameters = state.range(0), buckets = state.range(1);
-  constexpr std::int64_t kElements = 32768;  // more than what the stand-in copies
+  constexpr std::int64_t kElements = 32768;  // larger than the buffers the fake copies
   NullCuda cuda;
   NullCublas products;
   NullNccl nccl;

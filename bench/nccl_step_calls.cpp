@@ -1,7 +1,7 @@
-// What one step of a scenario asks of CUDA and NCCL, call by call, and what the host takes to ask:
-// nccl_step_calls SCENARIO [KEY=VALUE ...]. CUDA and NCCL are stand-ins that do nothing
-// (null_gpu.hpp), so no GPU is needed; the drivers' own time comes on top. The time is the rank's
-// thread's own, of the processor: what else runs here does not count.
+// Counts the CUDA and NCCL calls of one step of a scenario, and measures the host time to make
+// them: nccl_step_calls SCENARIO [KEY=VALUE ...]. CUDA and NCCL are no-op fakes (null_gpu.hpp), so
+// no GPU is needed; the drivers' own time comes on top. The time is CPU time of the rank's thread,
+// so other load does not count.
 #include <time.h>
 
 #include <chrono>
@@ -29,14 +29,14 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// After one step.
+/// State after one step.
 struct Mark {
   double seconds;
   GpuCalls calls;
   std::size_t buckets;
 };
 
-/// The rank trains the scenario; all that it does after each step is noted.
+/// Trains the scenario on one rank and records a mark after each step.
 std::vector<Mark> run(const Scenario& scenario) {
   bench::NullCuda cuda;
   bench::NullCublas products;
@@ -81,12 +81,12 @@ int main(int count, char** arguments) {
           {argument.substr(0, equals), argument.substr(equals + 1), "argument " + argument});
     }
     const std::vector<Mark> marks = run(load_scenario(arguments[1], overrides));
-    constexpr std::size_t kFirst = 3;  // by then the buckets are rebuilt
+    constexpr std::size_t kFirst = 3;  // the buckets are rebuilt by then
     if (marks.size() < kFirst + 2) {
       std::cerr << "the scenario has too few steps\n";
       return 2;
     }
-    const Mark &begin = marks[kFirst - 1], &end = marks[marks.size() - 2];  // the last one hashes
+    const Mark &begin = marks[kFirst - 1], &end = marks[marks.size() - 2];  // the last hashes
     const auto steps = static_cast<std::int64_t>(marks.size() - 1 - kFirst);
     const GpuCalls calls = end.calls - begin.calls;
     const auto each = [&](std::int64_t total) {

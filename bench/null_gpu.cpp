@@ -4,7 +4,7 @@
 
 namespace gradsync::test {
 
-// Kernels are counted, not run.
+// Counts kernels instead of running them.
 void launch_grid(CudaStream, const void*, dim3, unsigned, std::function<void()>) {
   ++bench::gpu_calls.kernels;
 }

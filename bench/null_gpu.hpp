@@ -9,11 +9,12 @@
 #include "gradsync/backends/cuda/cuda_api.hpp"
 #include "gradsync/backends/nccl/nccl_api.hpp"
 
-/// CUDA, cuBLAS and NCCL that count what they are asked for, and do nothing, at no cost: what a
-/// step then costs is the engine's own. The kernels' launches are counted by null_gpu.cpp.
+/// No-op CUDA, cuBLAS and NCCL that count their calls, so that a step measures the engine's own
+/// cost. null_gpu.cpp counts the kernel launches.
 namespace gradsync::bench {
 
-/// Calls since the program began. One rank, and its watchdog, which calls none of these.
+/// Calls since program start. Not thread-safe: used by one rank, whose watchdog makes none of these
+/// calls.
 struct GpuCalls {
   std::int64_t kernels = 0;   ///< launches of the project's own kernels
   std::int64_t products = 0;  ///< of cuBLAS
@@ -31,7 +32,7 @@ struct GpuCalls {
 };
 inline GpuCalls gpu_calls;
 
-/// Everything is done as soon as it is asked for.
+/// Every operation completes immediately.
 class NullCuda final : public CudaApi {
  public:
   int device_count() override { return 1; }
@@ -52,7 +53,7 @@ class NullCuda final : public CudaApi {
   void release_pinned(void* memory) noexcept override { std::free(memory); }
   void copy(void* dst, const void* src, Bytes nbytes, CudaStream) override {
     ++gpu_calls.copies;
-    // Small ones are control data: bucket layouts, counts.
+    // Small buffers are control data: bucket layouts, counts.
     constexpr Bytes kControl = 64 * 1024;
     if (nbytes > kControl) return;
     std::copy_n(static_cast<const char*>(src), nbytes, static_cast<char*>(dst));
@@ -72,7 +73,7 @@ class NullCublas final : public CublasApi {
   void multiply(const MatrixProduct&, CudaStream) override { ++gpu_calls.products; }
 };
 
-/// Of one rank.
+/// A group of one rank.
 class NullNccl final : public NcclApi {
  public:
   int version() override { return 22809; }
@@ -106,7 +107,7 @@ class NullNccl final : public NcclApi {
                         CudaStream) override {
     ++gpu_calls.collectives;
     std::copy_n(static_cast<const char*>(send), count * element_size(dtype),
-                static_cast<char*>(receive));  // of the only rank
+                static_cast<char*>(receive));  // from the only rank
     return NcclResult::kSuccess;
   }
   bool can_register() override { return false; }

@@ -1,4 +1,4 @@
-// The sum that every hop of an all-reduce runs: bytes a second, by dtype and size.
+// The sum at every hop of an all-reduce: bytes per second, by dtype and size.
 #include <cstdint>
 #include <vector>
 

@@ -1,11 +1,12 @@
-// How fast the simulator is, and how much memory it takes; docs/performance.md has the figures.
+// Speed and memory use of the simulator; docs/performance.md has the figures.
 //
-//   simulator_speed messages [RANKS]    messages a second, beside a plain S4U ring in the same run;
-//                                       "all solved": also flows that are alone go to SimGrid
+// simulator_speed messages [RANKS]    messages per second, next to a plain S4U ring in the same
+// run;
+//                                       "all solved": SimGrid also solves flows without contention
 //   simulator_speed flow RANKS          three steps of a BERT-large-like model, 14 buckets of 25 MB
 //   simulator_speed (flow|message|analytic) RANKS [BUCKETS [STEPS]]
 //
-// Each measurement runs in a process of its own, so that none inherits another's memory.
+// Each measurement runs in its own process, so that none inherits another's memory.
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -31,16 +32,16 @@ using namespace gradsync;
 namespace s4u = simgrid_compat::s4u;
 
 constexpr double kBandwidth = 12.5e9;
-constexpr double kLatency = 2e-6;                    // of a cable; a way has two
-constexpr unsigned kDefaultStack = 8 * 1024 * 1024;  // SimGrid's, of an actor
+constexpr double kLatency = 2e-6;                    // per cable; a route has two
+constexpr unsigned kDefaultStack = 8 * 1024 * 1024;  // SimGrid's default for an actor
 constexpr Bytes kBucket = 25'000'000;
 
-/// Processor time: both sides have one thread, and other load on the machine does not count.
+/// CPU time: both sides are single-threaded, and other load on the machine does not count.
 double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-/// Runs `work` in a child and returns what it returns.
+/// Runs `work` in a child process and returns its result.
 double in_child(const std::function<double()>& work) {
   int ends[2];
   if (pipe(ends) != 0) std::exit(2);
@@ -58,13 +59,13 @@ double in_child(const std::function<double()>& work) {
   return result;
 }
 
-/// So many all-reduces that the small rings, too, take longer than it takes to set them up.
+/// Enough all-reduces that even small rings run longer than their setup.
 int repetitions(int ranks) {
   return std::max(1, 1'000'000 / (ranks * 2 * (ranks - 1)));
 }
 
-/// What people write first: an actor a rank, and for each message one put_async, one get_async and
-/// two waits. Messages a second.
+/// The straightforward implementation: one actor per rank, and per message one put_async, one
+/// get_async and two waits. Returns messages per second.
 double plain_ring(int ranks) {
   std::vector<std::string> arguments = {"plain", "--log=root.thres:error"};
   std::vector<char*> argv;
@@ -121,7 +122,7 @@ Tensor bucket(Bytes bytes) {
   return Tensor::empty({bytes / 4}, DType::kFloat32, meta_device());
 }
 
-/// The same ring, simulated message by message: two segments a chunk, as Gloo cuts it.
+/// The same ring in message fidelity: two segments per chunk, as in Gloo.
 double our_ring(int ranks, bool solve_all_flows) {
   SimulationOptions options;
   options.solve_all_flows = solve_all_flows;
@@ -141,7 +142,7 @@ void messages() {
   std::fflush(stdout);
   for (const int ranks : {64, 128, 256, 512, 1024}) {
     double plain = 0, solved = 0, ours = 0;
-    for (int repeat = 0; repeat < 3; ++repeat) {  // the best of three
+    for (int repeat = 0; repeat < 3; ++repeat) {  // best of three
       plain = std::max(plain, in_child([&] { return plain_ring(ranks); }));
       solved = std::max(solved, in_child([&] { return our_ring(ranks, true); }));
       ours = std::max(ours, in_child([&] { return our_ring(ranks, false); }));

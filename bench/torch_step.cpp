@@ -1,9 +1,10 @@
-// Times training steps of the handbook's model with the engine, on Gloo; one process a rank:
+// Times training steps of the handbook's model with the engine on Gloo, one process per rank:
 // gradsync's side of bench/torch_step.py.
 //
-//     RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=p torch_step [--no-ddp]
+// RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=p torch_step [--no-ddp]
 //
-// Rank 0 prints {"step_seconds": [...]}: of every step after the warm-up, on the slowest rank.
+// Rank 0 prints {"step_seconds": [...]}: the time of every step after the warm-up on the slowest
+// rank.
 #include <cstdlib>
 #include <exception>
 #include <iostream>

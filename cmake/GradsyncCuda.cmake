@@ -1,6 +1,6 @@
-# CUDA and NCCL, for the nccl backend: GRADSYNC_HAVE_NCCL, or GRADSYNC_NCCL_WHY_NOT in a sentence.
-# Only headers and nvcc are needed to build; the libraries are opened when a rank starts, so that one
-# build serves CUDA's minor versions and NCCL 2.18 to 2.30.
+# CUDA and NCCL for the nccl backend. Sets GRADSYNC_HAVE_NCCL, or GRADSYNC_NCCL_WHY_NOT to a
+# sentence. The build needs only headers and nvcc; the libraries are loaded when a rank starts, so
+# that one build supports all minor versions of CUDA and NCCL 2.18 to 2.30.
 set(GRADSYNC_HAVE_NCCL FALSE)
 if(NOT GRADSYNC_WITH_NCCL)
   set(GRADSYNC_NCCL_WHY_NOT "this build was configured with GRADSYNC_WITH_NCCL=OFF")
@@ -23,8 +23,8 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that CU
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 endif()
-# nvcc may have a compiler of its own (Debian 13: GCC 13 beside GCC 14). Its folder must not come
-# first where C++ is linked: the C++ compiler's own runtime is the newer one.
+# nvcc may use its own compiler (Debian 13: GCC 13 beside GCC 14). Its folder must not precede the
+# C++ compiler's when linking C++, because the C++ compiler's runtime is newer.
 list(FILTER CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES EXCLUDE REGEX "/gcc/")
 find_package(CUDAToolkit 12 QUIET)
 if(NOT CUDAToolkit_FOUND)
@@ -49,14 +49,14 @@ if(NOT GRADSYNC_CUBLAS_LIBRARY)
 endif()
 set(GRADSYNC_HAVE_NCCL TRUE)
 
-# For nvcc: no fused multiply-adds but those that are written, and the engine's own constexpr
-# functions (conversions of 16-bit floats, counter-based randomness) in kernels.
+# For nvcc: no implicit fused multiply-adds, and kernels may call the engine's constexpr functions
+# (conversions of 16-bit floats, counter-based random numbers).
 set(GRADSYNC_CUDA_FLAGS -fmad=false --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-ffp-contract=off)
 if(GRADSYNC_WERROR)
   list(APPEND GRADSYNC_CUDA_FLAGS --Werror=all-warnings)
 endif()
 
-# gradsync_cuda_target(NAME): what gradsync_target is, for a target with CUDA sources.
+# gradsync_cuda_target(NAME): like gradsync_target, for a target with CUDA sources.
 function(gradsync_cuda_target name)
   gradsync_language(${name})
   target_compile_options(${name} PRIVATE

@@ -1,5 +1,5 @@
-# Finds every library once. What the build cannot do without is REQUIRED; for each optional one,
-# GRADSYNC_HAVE_X says whether it is there and GRADSYNC_X_WHY_NOT, in a sentence, why not.
+# Finds every library once. Mandatory libraries are REQUIRED; for each optional one, GRADSYNC_HAVE_X
+# says whether it was found and GRADSYNC_X_WHY_NOT, a sentence, why not.
 
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -41,8 +41,8 @@ else()
   endif()
 endif()
 
-# gradsync_json(NAME): the headers of nlohmann_json for a library whose own headers do not need them, so
-# that whoever links it does not either.
+# gradsync_json(NAME): adds the headers of nlohmann_json to a library whose public headers do not
+# need them, so that its users do not need them either.
 function(gradsync_json name)
   set(json nlohmann_json::nlohmann_json)
   target_include_directories(${name} SYSTEM PRIVATE
@@ -50,7 +50,7 @@ function(gradsync_json name)
   target_compile_definitions(${name} PRIVATE "$<TARGET_PROPERTY:${json},INTERFACE_COMPILE_DEFINITIONS>")
 endfunction()
 
-# Stops where GRADSYNC_REQUIRE names something that this machine cannot build.
+# Fails if GRADSYNC_REQUIRE names something that this machine cannot build.
 function(gradsync_check_required)
   foreach(component IN LISTS GRADSYNC_REQUIRE)
     string(TOUPPER "${component}" name)

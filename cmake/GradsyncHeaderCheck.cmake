@@ -1,8 +1,10 @@
-# Target self_contained_headers: every header of the libraries compiles alone, installed or not.
+# Target self_contained_headers: every header of the libraries compiles on its own, whether
+# installed or not.
 #
-# Most are compiled alone already: a .cpp file includes the header of its own name before anything else.
-# Only the others get a file of one line. Where something comes before that first line (a precompiled
-# header, another file of a unity build), it proves nothing, and every header gets a file.
+# For most headers this is already checked, because a .cpp file includes the header of the same name
+# first. Only the others get a one-line source file. If something precedes that first include (a
+# precompiled header, another file of a unity build), it proves nothing, and every header gets a
+# file.
 function(gradsync_check_headers)
   add_custom_target(self_contained_headers)
   get_property(libraries GLOBAL PROPERTY GRADSYNC_LIBRARIES)
@@ -30,7 +32,8 @@ function(gradsync_check_headers)
   endforeach()
 endfunction()
 
-# The headers, as they are spelled, that are the first include of the library's own file of their name.
+# The headers, as spelled in includes, that are the first include of their library's source file of
+# the same name.
 function(gradsync_headers_included_first library result)
   set(found)
   get_target_property(sources ${library} SOURCES)

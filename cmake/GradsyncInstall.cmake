@@ -1,5 +1,5 @@
-# What `cmake --install` puts where, and the package that find_package(gradsync COMPONENTS ...) finds,
-# in the install tree and in this build tree alike. docs/install.md is the reader's side of it.
+# What `cmake --install` installs, and the package that find_package(gradsync COMPONENTS ...) finds,
+# both in the install tree and in this build tree. docs/install.md is the user documentation.
 
 set(gradsync_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gradsync")
 set(gradsync_component_names)
@@ -7,9 +7,9 @@ set(gradsync_component_tables)
 
 # gradsync_component(NAME TARGETS LIBRARIES... [REQUIRES COMPONENTS...] [NEEDS PACKAGES...]
 #                    [LINKS_WITH PACKAGES...] [WHY_NOT SENTENCE])
-# A component is known as the target gradsync::NAME. NEEDS: packages that its users have to have;
-# LINKS_WITH: those that only the linker of a static library asks for. A package of pkg-config is
-# written PREFIX=MODULE, for the target PkgConfig::PREFIX. WHY_NOT: why this build is without it.
+# Defines a component, whose target is gradsync::NAME. NEEDS: packages that its users must have;
+# LINKS_WITH: packages needed only to link a static library. A pkg-config package is written
+# PREFIX=MODULE, for the target PkgConfig::PREFIX. WHY_NOT: why this build does not have it.
 macro(gradsync_component name)
   cmake_parse_arguments(arg "" "WHY_NOT" "TARGETS;REQUIRES;NEEDS;LINKS_WITH" ${ARGN})
   list(APPEND gradsync_component_names ${name})
@@ -37,7 +37,7 @@ function(gradsync_export name)
 endfunction()
 
 # gradsync_pkg_config(NAME DESCRIPTION [REQUIRES MODULES...] [LINKS_WITH MODULES AND LIBRARIES...]):
-# NAME.pc. What a shared library links with is no business of its users.
+# NAME.pc. Users of a shared library need not know what it links with.
 function(gradsync_pkg_config name description library)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "REQUIRES;LINKS_WITH;LIBRARIES")
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
@@ -54,7 +54,7 @@ function(gradsync_pkg_config name description library)
   install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endfunction()
 
-# In the order in which one builds on another.
+# In dependency order.
 gradsync_component(engine TARGETS engine LINKS_WITH Threads BLAS fmt GRADSYNC_XXHASH=libxxhash)
 gradsync_component(store TARGETS store REQUIRES engine)
 gradsync_component(launch TARGETS launch REQUIRES store)

@@ -1,8 +1,8 @@
-# What a build can be asked for. A library that is wanted but not found is no error, unless it is
-# required: the rest is built, and both the configure step and `gradsync backends` say what is missing.
+# Build options. An optional library that is not found is not an error unless it is required:
+# everything else is built, and both the configure step and `gradsync backends` say what is missing.
 #
-# As a part of another project (add_subdirectory, FetchContent) this one builds the libraries and
-# nothing else, and leaves the other's flags, build type and output folders alone.
+# As a subproject (add_subdirectory, FetchContent), gradsync builds only its libraries and does not
+# change the parent's flags, build type or output folders.
 
 option(GRADSYNC_WITH_GLOO "Build the Gloo backend (real collectives on CPUs)" ON)
 option(GRADSYNC_WITH_SIMGRID "Build the simulator (SimGrid)" ON)
@@ -10,7 +10,7 @@ option(GRADSYNC_WITH_NCCL "Build the NCCL backend (real GPUs; needs CUDA's compi
   ${PROJECT_IS_TOP_LEVEL})
 set(GRADSYNC_REQUIRE "" CACHE STRING
   "Fail where one of these cannot be built: a list of gloo, nccl, simulator")
-# Machine code for Ampere, and PTX that the driver compiles for anything newer.
+# Machine code for Ampere, and PTX that the driver compiles for newer GPUs.
 set(GRADSYNC_CUDA_ARCHITECTURES "80" CACHE STRING
   "GPUs to compile kernels for, as CMAKE_CUDA_ARCHITECTURES (75 and later)")
 option(GRADSYNC_BUILD_COMMAND "Build the gradsync command (CLI11)" ${PROJECT_IS_TOP_LEVEL})
@@ -23,8 +23,8 @@ if(GRADSYNC_BUILD_TESTS AND NOT GRADSYNC_BUILD_COMMAND)
     "or GRADSYNC_BUILD_TESTS=OFF")
 endif()
 
-# Warnings are errors where the compiler is one that the code is tested with. Elsewhere, the new
-# warning of a new compiler must not keep anybody from building.
+# Warnings are errors only for compilers that the code is tested with, so that the new warnings of a
+# new compiler do not break anybody's build.
 set(gradsync_werror_default OFF)
 if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
    AND CMAKE_CXX_COMPILER_VERSION MATCHES "^(12|14)\\.")
@@ -33,8 +33,8 @@ endif()
 option(GRADSYNC_WERROR "Treat warnings as errors" ${gradsync_werror_default})
 
 if(PROJECT_IS_TOP_LEVEL)
-  # -O2, not CMake's -O3: the kernels that gain from more ask for it themselves, everything else only
-  # compiles slower, and GCC 12 at -O3 warns of overlaps that do not exist (GCC bug 105329).
+  # -O2, not CMake's -O3: kernels that gain from -O3 request it themselves, everything else only
+  # compiles slower, and GCC 12 at -O3 reports overlaps that do not exist (GCC bug 105329).
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)

@@ -14,8 +14,8 @@ ScenarioOverride assignment(const std::string& path, const Json& value) {
   return {path, value.dump(), "ablate's " + path + "=" + value.dump()};
 }
 
-/// One for each entry of the list at `pointer`, which takes that entry out, or, where it is to keep
-/// its place, puts `neutral` over it.
+/// Adds one ablation for each entry of the list at `pointer`: removes the entry, or, if it must
+/// keep its position, replaces it by `neutral`.
 void add_entries(std::vector<Ablation>& all, const Json& scenario, const std::string& pointer,
                  const std::string& path, const Json& neutral = {}) {
   const Json& list = scenario.at(Json::json_pointer(pointer));

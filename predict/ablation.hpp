@@ -10,19 +10,20 @@
 
 namespace gradsync {
 
-/// One thing that is wrong with a scenario's world, and what takes it away.
+/// One fault or imperfection of a scenario, and the change that removes it.
 struct Ablation {
-  std::string pointer;  ///< "/imperfections/links/0"; empty: all of it
-  std::string entry;    ///< what stands there, as JSON
+  std::string pointer;  ///< "/imperfections/links/0"; empty: all of them
+  std::string entry;    ///< its JSON text
   std::vector<ScenarioOverride> overrides;
 };
 
-/// Each imperfection and each fault of a scenario by itself, in the order of its resolved form;
-/// last, where there are several, all of them together. Empty where nothing is wrong.
+/// One ablation for each imperfection and each fault of a scenario, in the order of its resolved
+/// form, and, if there are several, a last one that removes all of them. Empty if there is nothing
+/// to remove.
 ///
-/// What stalls and flows of traffic draw at random depends on their place among their like. They
-/// stay where they are, as stalls that never come and as no flows, so that the others draw the
-/// same.
+/// The random draws of loader stalls and traffic flows depend on their index in the list. They are
+/// therefore neutralized in place (stalls that never happen, no flows), so that the draws of the
+/// others stay the same.
 std::vector<Ablation> ablations(const Scenario& scenario);
 
 struct AblationAnswer {
@@ -31,14 +32,14 @@ struct AblationAnswer {
     Ablation without;
     PointResult result;
   };
-  std::vector<Row> rows;  ///< as `ablations` gave them
+  std::vector<Row> rows;  ///< in the order of `ablations`
 };
 
-/// What part of the time from step to step (PointResult::period) a row's entries cost: 0.12 is 12%
-/// of it as it is. 0 where one of the two runs did not complete.
+/// The fraction of the time per step (PointResult::period) that a row's entries cost: 0.12 is 12%
+/// of the unchanged time. 0 if one of the two runs did not complete.
 double cost(const AblationAnswer& answer, const AblationAnswer::Row& row);
 
-/// The answer for a person, most costly first; and for a program.
+/// The answer as text, most expensive first, and as JSON.
 std::string describe(const AblationAnswer& answer);
 nlohmann::ordered_json to_json(const AblationAnswer& answer);
 

@@ -12,25 +12,25 @@
 
 namespace gradsync {
 
-/// One measurement that somebody published, and what the simulation says to it.
+/// One published measurement and its simulation.
 struct AccuracyRow {
   std::string what;  ///< "25 MiB", "resnet50 on 16 GPUs"
   std::int64_t ranks = 0;
-  Bytes bytes = 0;  ///< of an all-reduce; 0 for a training step
+  Bytes bytes = 0;  ///< size of the all-reduce; 0 for a training step
   Seconds measured{0};
   Seconds simulated{0};
-  nlohmann::ordered_json set;  ///< training: assignments to the scenario, path to value
+  nlohmann::ordered_json set;  ///< training: overrides of the scenario, path to value
 
   /// simulated / measured - 1
   double error() const { return simulated / measured - 1; }
 };
 
-/// A published table, read from a file in scenarios/validation/. The file says where the numbers
-/// are from, on what machines they were measured, and which numbers of the description were fitted.
+/// A published table, read from a file in scenarios/validation/. The file names the source of the
+/// numbers, the machines they were measured on, and the fitted numbers of the cluster description.
 ///
-///     {"name", "kind": "allreduce" | "training", "source", "machines",
+/// {"name", "kind": "allreduce" | "training", "source", "machines",
 ///      "fitted": ["cluster.software.per_operation", ...]   at most two
-///      "beyond_budget": why the model does not reach its budget here (absent where it does)
+///      "beyond_budget": why the model misses its budget here (absent if it does not)
 ///      "scenario": {"ranks", "cluster", ...}               what is simulated
 ///      "rows": allreduce: {"size", "time_us" or "busbw", "ranks"?}
 ///              training:  {"what", "step_ms", "ranks"?, "set"?}}
@@ -46,10 +46,10 @@ struct AccuracyTable {
   std::vector<AccuracyRow> rows;
 };
 
-/// Throws ConfigError, with a JSON pointer, for a file of another form.
+/// Throws ConfigError with a JSON pointer for a malformed file.
 AccuracyTable load_accuracy_table(const std::filesystem::path& file);
 
-/// The part of a table that has a budget of its own.
+/// The part of a table that shares an error budget.
 struct AccuracyGroup {
   std::string table;
   std::string part;  ///< "above 1 MiB", "up to 1 MiB", "step time"
@@ -62,18 +62,19 @@ struct AccuracyGroup {
   std::string beyond_budget;
 };
 
-/// Budgets: a geometric mean error of 10% for all-reduces above 1 MiB and of 25% for those up to
-/// it; for training an error of 8% in every step time.
+/// Error budgets: a geometric mean error of 10% for all-reduces above 1 MiB and 25% for those up to
+/// 1 MiB; for training, 8% for every step time.
 ///
-/// The geometric mean error of ratios r = simulated / measured is exp(mean |ln r|) - 1: twice as
-/// long counts as much as half as long, and no lucky row pulls it to zero.
+/// The geometric mean error of ratios r = simulated / measured is exp(mean |ln r|) - 1: twice the
+/// time counts as much as half the time, and errors of opposite sign do not cancel.
 std::vector<AccuracyGroup> judge(const AccuracyTable& table);
 double geometric_mean_error(const std::vector<AccuracyRow>& rows);
 
-/// What `fit` minimises: the mean of |ln r| over rows, each weighted by the inverse of its budget.
+/// The objective of `fit`: the mean of |ln r| over the rows, each weighted by the inverse of its
+/// budget.
 double weighted_error(const std::vector<AccuracyRow>& rows);
 
-// The answer for a terminal, for docs/accuracy.md, and for programs.
+// The answer for a terminal, for docs/accuracy.md, and as JSON.
 std::string accuracy_text(const std::vector<AccuracyTable>& tables, bool with_rows);
 std::string accuracy_markdown(const std::vector<AccuracyTable>& tables);
 nlohmann::ordered_json accuracy_json(const std::vector<AccuracyTable>& tables);

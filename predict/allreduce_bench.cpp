@@ -17,7 +17,7 @@ namespace {
 
 constexpr Bytes kSharedCheckLimit = Bytes{1} << 28;
 
-/// Largest n up to which every whole number is exact.
+/// The largest n such that all integers up to n are exact.
 double largest_exact(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -31,8 +31,9 @@ double largest_exact(DType dtype) {
   }
 }
 
-/// Element `index` on `rank` is (rank + index) % modulus, so the sum repeats with that period and
-/// no partial sum exceeds ranks * (modulus - 1). 0 where not even zeros and ones can be added up.
+/// Element `index` on `rank` is (rank + index) % modulus, so the sum is periodic in `index` and no
+/// partial sum exceeds ranks * (modulus - 1). Returns 0 if the dtype cannot even sum zeros and ones
+/// exactly.
 int check_modulus(DType dtype, int ranks) {
   const double largest = std::floor(largest_exact(dtype) / ranks);
   return largest < 1 ? 0 : static_cast<int>(std::min(largest + 1, 8.0));
@@ -75,7 +76,7 @@ class RankBench {
     return options;
   }
 
-  /// Zeros stay zeros however often they are summed.
+  /// Zeros stay zero however often they are summed.
   std::vector<double> time_iterations(std::int64_t count) {
     Tensor tensor = Tensor::zeros({count}, bench_.dtype, device_);
     const auto once = [&] {
@@ -85,7 +86,7 @@ class RankBench {
     };
     for (std::int64_t k = 0; k < bench_.warmup; ++k) once();
     group_.barrier(label("before timing"))->wait();
-    // Stamps: on a GPU the host is done long before the network.
+    // Use stamps: on a GPU the host finishes long before the network.
     const auto iterations = static_cast<std::size_t>(bench_.iterations);
     std::vector<Seconds> stamps(iterations + 1);
     group_.clock().stamp(stamps[0]);
@@ -159,7 +160,7 @@ class RankBench {
   }
 
   bool is_simulated() const { return device_.type() == DeviceType::kMeta; }
-  /// Where there are bytes.
+  /// A device with data.
   Device& memory() const { return is_simulated() ? cpu_device() : device_; }
 
   const AllreduceBench& bench_;
@@ -194,7 +195,7 @@ void run_allreduce_bench(const AllreduceBench& bench, const RankRuntime& runtime
   if (bench.iterations < 1) throw Error(ErrorCode::kUsage, "at least one iteration is needed");
   report.rank = runtime.process_group->rank();
   report.world_size = runtime.process_group->size();
-  runtime.process_group->set_detail(false);  // on NCCL ranks then compare nothing on the side
+  runtime.process_group->set_detail(false);  // NCCL ranks then make no extra comparison
   RankBench rank(bench, runtime, report, before_each);
   for (const Bytes bytes : bench_sizes(bench)) {
     const BenchRow row = rank.measure(bytes);

@@ -25,7 +25,7 @@ std::string plain(const std::string& name) {
   return result;
 }
 
-/// By the name of the program that ran.
+/// By the name of the benchmark program.
 std::optional<OtherCollective> by_name(const LoggedRun& run) {
   constexpr std::array<std::pair<const char*, const char*>, 10> kOthers{
       {{"reducescatter", "reduce_scatter"},
@@ -48,7 +48,7 @@ std::optional<OtherCollective> by_name(const LoggedRun& run) {
   return std::nullopt;
 }
 
-/// Elements of a row's size for each of its count.
+/// The factor between a row's count and the elements of its size.
 std::optional<double> sizes_per_count(const LoggedRow& row) {
   const std::size_t element = bench_type_size(row.type);
   if (element == 0 || row.count <= 0 || row.bytes <= 0) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<OtherCollective> by_columns(const LoggedRow& row) {
     return OtherCollective{reduces ? "reduce" : "broadcast, gather or scatter",
                            fmt::format("root {}, not -1, in {}", *row.root, row.place)};
   }
-  // Sizes are rounded down to whole elements a rank; small ones may be far from a multiple.
+  // Sizes are rounded down to whole elements per rank; small ones may be far from a multiple.
   const auto ratio = sizes_per_count(row);
   const bool shares = ratio && *ratio > 1.5 && row.count >= 64;
   if (shares) {
@@ -78,7 +78,7 @@ std::optional<OtherCollective> by_columns(const LoggedRow& row) {
   return std::nullopt;
 }
 
-/// busbw / algbw of a row lies between `least` and `most`, as far as the printed digits go.
+/// busbw / algbw of a row is between `least` and `most`, given the printed digits.
 struct BandwidthRatio {
   double least;
   double most;
@@ -87,16 +87,16 @@ struct BandwidthRatio {
   bool holds(double value) const { return value >= least && value <= most; }
 };
 
-/// Of the rows in which both are printed to 1% or better.
+/// For the rows that print both to 1% or better.
 std::vector<BandwidthRatio> bandwidth_ratios(const LoggedRun& run) {
-  // Bandwidths have two decimals; large ones fewer, as wide as the column.
+  // Bandwidths have two decimals; large ones have fewer, to fit the column.
   const auto last_digit = [](double value) { return value < 1000 ? 0.01 : value < 1e4 ? 0.1 : 1; };
   std::vector<BandwidthRatio> ratios;
   for (const LoggedRow& row : run.rows) {
     for (const auto& time : {row.out_of_place, row.in_place}) {
       if (!time || !time->algbw || !time->busbw || *time->algbw < 1 || *time->busbw < 1) continue;
       const double algbw = *time->algbw, busbw = *time->busbw;
-      // Some programs cut digits off where others round.
+      // Some programs truncate digits instead of rounding.
       const double margin = last_digit(algbw) / algbw + last_digit(busbw) / busbw;
       ratios.push_back({busbw / algbw * (1 - margin), busbw / algbw * (1 + margin), row.place});
     }
@@ -132,7 +132,7 @@ std::optional<OtherCollective> other_collective(const LoggedRun& run, int ranks)
 }
 
 std::optional<int> implied_ranks(const LoggedRun& run) {
-  double least = 1.1, most = 2;  // a ratio of 1 is also that of other collectives
+  double least = 1.1, most = 2;  // other collectives also have a ratio of 1
   bool is_known = false;
   for (const BandwidthRatio& ratio : bandwidth_ratios(run)) {
     least = std::max(least, ratio.least);

@@ -7,19 +7,19 @@
 
 namespace gradsync {
 
-/// The sign by which a run was found to be of another collective than an all-reduce.
+/// The evidence that a run is of a collective other than all-reduce.
 struct OtherCollective {
   std::string name;  ///< "reduce", "all_gather or alltoall"
   std::string sign;  ///< "root 0, not -1"
 };
 
-/// Whether a run is of another collective. Looked at are the name that the log gives, roots,
-/// reduction operations, the count beside the size, and busbw / algbw, which is 2(n-1)/n for an
-/// all-reduce of n ranks. `ranks` 0: not known.
+/// Detects a run of another collective, from the name in the log, roots, reduction operations, the
+/// count next to the size, and busbw / algbw, which is 2(n-1)/n for an all-reduce of n ranks.
+/// `ranks` 0: unknown.
 std::optional<OtherCollective> other_collective(const LoggedRun& run, int ranks);
 
-/// The number of ranks that busbw / algbw of an all-reduce implies, where the printed digits leave
-/// one answer; rows of an all-reduce of two ranks look like a broadcast's, so two is never said.
+/// The number of ranks implied by an all-reduce's busbw / algbw, if the printed digits determine
+/// it. Never two: an all-reduce of two ranks has the same ratio as a broadcast.
 std::optional<int> implied_ranks(const LoggedRun& run);
 
 }  // namespace gradsync

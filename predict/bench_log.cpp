@@ -17,8 +17,8 @@
 namespace gradsync {
 namespace {
 
-/// Where the ranks of a communicator are. nccl-tests can split its ranks into groups of which each
-/// is a communicator; all do the same.
+/// The placement of a communicator's ranks. nccl-tests can split its ranks into groups that each
+/// form a communicator and all do the same.
 struct Places {
   int ranks = 0;
   int nodes = 0;
@@ -69,7 +69,7 @@ std::optional<LoggedTime> chosen(const LoggedRow& row, bool in_place) {
   return wanted ? wanted : in_place ? row.out_of_place : row.in_place;
 }
 
-/// A run, or a part of it, that is an all-reduce of one type and operation.
+/// A run, or part of one, that is an all-reduce of a single type and operation.
 struct Candidate {
   BenchTable table;
   std::string redop;
@@ -96,7 +96,7 @@ BenchRow bench_row(const LoggedRow& logged, bool in_place) {
   return row;
 }
 
-/// All-reduces of several types and operations may follow one another in a run.
+/// A run may contain all-reduces of several types and operations in sequence.
 std::vector<Candidate> candidates_of(const LoggedRun& run, const BenchTable& common,
                                      bool in_place) {
   std::vector<Candidate> candidates;
@@ -113,7 +113,7 @@ std::vector<Candidate> candidates_of(const LoggedRun& run, const BenchTable& com
   return candidates;
 }
 
-/// One row a size, in the order of the sizes.
+/// Merges the rows into one per size, by size.
 std::vector<BenchRow> one_row_a_size(const std::vector<BenchRow>& rows) {
   std::map<Bytes, std::vector<BenchRow>> by_size;
   for (const BenchRow& row : rows) by_size[row.bytes].push_back(row);

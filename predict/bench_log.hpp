@@ -7,25 +7,25 @@
 
 namespace gradsync {
 
-/// What a person says about a log.
+/// The user's hints about a log.
 struct BenchLogOptions {
   std::optional<int> ranks;  ///< overrides the log's
-  std::optional<int> table;  ///< which of several, from 1
-  bool in_place = false;     ///< the in-place columns; published tables quote the other ones
+  std::optional<int> table;  ///< selects one of several, from 1
+  bool in_place = false;     ///< published tables quote the out-of-place columns
 };
 
 /// Reads an all-reduce table from the output of nccl-tests' or RCCL-tests' all_reduce_perf (text of
-/// any version, with whatever launchers and terminals put into it, or the JSON of -J) or of
-/// `gradsync bench allreduce` (text or JSON).
+/// any version, including additions by launchers and terminals, or the JSON of -J) or of `gradsync
+/// bench allreduce` (text or JSON).
 ///
-/// Ranks, hosts and devices are the log's, where it lists them; ranks are otherwise worked out from
-/// busbw / algbw, where the digits allow it. Runs of equal ranks, nodes, type and operation are
-/// taken together: each size has the median of its times. What was left out, cut off or worked out
-/// is in the table's notes.
+/// Ranks, hosts and devices are taken from the log if it lists them; otherwise the number of ranks
+/// is derived from busbw / algbw if the digits allow it. Runs with equal ranks, nodes, type and
+/// operation are merged: each size gets the median of its times. The table's notes say what was
+/// left out, truncated or derived.
 ///
-/// Throws ConfigError naming `name` (the file) and the line for a table that cannot be understood
-/// or is of another collective, Error(kUsage) where the number of ranks is unknown, and where the
-/// log has several tables of all-reduces and `table` does not choose.
+/// Throws ConfigError naming `name` (the file) and the line for a table that cannot be parsed or is
+/// of another collective. Throws Error(kUsage) if the number of ranks is unknown, or if the log has
+/// several all-reduce tables and `table` does not select one.
 BenchTable read_bench_log(const std::string& text, const std::string& name,
                           const BenchLogOptions& options = {});
 

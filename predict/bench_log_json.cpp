@@ -26,7 +26,7 @@ std::string text(const Json& object, const char* key) {
                                                             : "";
 }
 
-/// A whole number from `least` to `most`, or `otherwise`.
+/// An integer between `least` and `most`, or `otherwise`.
 std::int64_t whole(const Json& object, const char* key, std::int64_t least, std::int64_t most,
                    std::int64_t otherwise) {
   const auto value = number(object, key);
@@ -100,7 +100,7 @@ class JsonReader {
         {name_, pointer, expected, std::string("a value of type ") + found.type_name(), ""});
   }
 
-  /// A job that was ended leaves its file open: then what is whole of the results, and the config.
+  /// A killed job leaves its file unterminated; then the complete results and the config are used.
   Json parse(const std::string& content) {
     Json results = Json::array(), config = Json::object();
     const auto keep = [&](int, Json::parse_event_t event, Json& parsed) {
@@ -140,7 +140,7 @@ class JsonReader {
       processes.insert({device.host, device.process});
       run_.devices.push_back(device);
     }
-    // nccl-tests' JSON names the first device of each process, its text all of them.
+    // nccl-tests' JSON names only the first device of each process, its text all of them.
     if (processes.size() == run_.devices.size()) complete_processes();
   }
 

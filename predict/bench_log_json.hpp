@@ -6,8 +6,8 @@
 
 namespace gradsync {
 
-/// The run in the JSON of nccl-tests' -J or of `gradsync bench --json`. Of a file that ends early
-/// it has the rows that are whole. Throws ConfigError, naming `name`, for other JSON.
+/// The run in the JSON of nccl-tests' -J or of `gradsync bench --json`. A truncated file yields its
+/// complete rows. Throws ConfigError, naming `name`, for other JSON.
 LoggedRun read_log_json(const std::string& text, const std::string& name);
 
 }  // namespace gradsync

@@ -45,7 +45,7 @@ bool is_redop(std::string_view word) {
   return std::find(kNames.begin(), kNames.end(), word) != kNames.end();
 }
 
-/// Length of an ANSI escape sequence (colours, erasing) at `at`, or 0.
+/// Length of an ANSI escape sequence (colors, erasing) at `at`, or 0.
 std::size_t escape_length(const std::string& line, std::size_t at) {
   if (line[at] != '\x1b') return 0;
   std::size_t end = at + 1;
@@ -56,8 +56,8 @@ std::size_t escape_length(const std::string& line, std::size_t at) {
   return std::min(end + 1, line.size()) - at;
 }
 
-/// Length of a launcher's label at `at`, or 0: "[1,3]<stdout>:", "[0]", "<stderr>". Such labels
-/// stand in front of every write, and a row is three writes.
+/// Length of a launcher's label at `at`, or 0: "[1,3]<stdout>:", "[0]", "<stderr>". Launchers label
+/// every write, and a row is three writes.
 std::size_t label_length(const std::string& line, std::size_t at) {
   std::size_t end = at;
   if (line[end] == '[') {
@@ -76,7 +76,7 @@ std::size_t label_length(const std::string& line, std::size_t at) {
   return end - at;
 }
 
-/// The line without what terminals, launchers and Markdown put into it.
+/// The line without the additions of terminals, launchers and Markdown.
 std::string cleaned(const std::string& line) {
   std::string text;
   for (std::size_t at = 0; at < line.size();) {
@@ -88,7 +88,7 @@ std::string cleaned(const std::string& line) {
     } else if (line[at] == '\0') {  // every second byte of UTF-16
       ++at;
     } else if (line[at] == '|' || line[at] == '\r' || line[at] == '\xa0' || line[at] == '\xc2') {
-      text += ' ';  // a Markdown table, a line's other end, a space that does not break
+      text += ' ';  // a Markdown table, a line ending, a non-breaking space
       ++at;
     } else {
       text += line[at++];
@@ -140,12 +140,12 @@ std::optional<LoggedDevice> device_in(const Words& words) {
   return device;
 }
 
-/// What the columns' heading says of the rows below it.
+/// What the column heading says about the rows below it.
 struct Columns {
-  std::size_t width = 4;     ///< of a placement
-  bool counts_wrong = true;  ///< not so in old versions: the largest error
+  std::size_t width = 4;     ///< columns per placement
+  bool counts_wrong = true;  ///< false in old versions, which print the largest error
   bool in_place_only = false;
-  std::optional<bool> root;  ///< whether there is such a column; absent: no heading was seen
+  std::optional<bool> root;  ///< whether there is a root column; absent: no heading seen
 };
 
 class TextReader {
@@ -171,7 +171,7 @@ class TextReader {
  private:
   LoggedRun& run() { return runs_.back(); }
 
-  /// Where the run that is being read is not a mere heading so far.
+  /// Starts a new run unless the current one has only a heading so far.
   void begin_run(bool has_heading_already) {
     finish_row();
     if (!run().rows.empty() || !run().cut_off.empty() || has_heading_already) {
@@ -244,7 +244,7 @@ class TextReader {
     return true;
   }
 
-  /// The line above the columns: "out-of-place in-place", ours "in-place".
+  /// The line above the columns: "out-of-place in-place", or "in-place" in our own output.
   bool read_placements(const Words& words) {
     const auto has = [&](std::string_view word) {
       return std::find(words.begin(), words.end(), word) != words.end();
@@ -255,7 +255,7 @@ class TextReader {
     return true;
   }
 
-  /// size count type, and an operation or a number behind it.
+  /// A row starts with size, count and type, followed by an operation or a number.
   static bool begins_row(const Words& words, std::size_t i) {
     const auto bytes = number_of<std::int64_t>(words[i]);
     const auto count = number_of<std::int64_t>(words[i + 1]);
@@ -281,14 +281,14 @@ class TextReader {
     take(cells);
   }
 
-  /// A root is a whole number in front of the placements, of which each has a fixed width.
+  /// A root is an integer before the placements, each of which has a fixed number of columns.
   bool begins_with_root(const std::vector<std::string_view>& cells) const {
     if (!number_of<int>(cells[0])) return false;
     if (columns_.root) return *columns_.root;
     return cells[0].starts_with('-') || cells.size() % 4 == 1;
   }
 
-  /// A row whose placements come in a later line, behind a message that broke in.
+  /// Continues a row whose placements come on a later line, after a message that interrupted it.
   void continue_row(const Words& words) {
     if (!row_ || words.size() < columns_.width) return;
     std::vector<std::string_view> cells;
@@ -343,7 +343,7 @@ class TextReader {
   std::vector<LoggedRun> runs_;
   Columns columns_;
   std::string place_;
-  std::optional<LoggedRow> row_;  ///< begun, and not yet in its run
+  std::optional<LoggedRow> row_;  ///< started, not yet added to its run
   bool first_is_missing_ = false;
   int placements_ = 0;
 };

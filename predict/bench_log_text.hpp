@@ -7,10 +7,10 @@
 
 namespace gradsync {
 
-/// The runs in a text that has tables of nccl-tests, of RCCL's port of it or of `gradsync bench`,
-/// with anything between and in front: labels of mpirun, srun or kubectl, colours, carriage
-/// returns, Markdown, messages of NCCL before a row, behind it or in the middle of it. A row is
-/// found by its words, wherever in its line it begins.
+/// The runs in a text with tables of nccl-tests, RCCL's port of it or `gradsync bench`, mixed with
+/// anything else: labels of mpirun, srun or kubectl, colors, carriage returns, Markdown, and NCCL
+/// messages before, after or in the middle of a row. Rows are recognized by their words, wherever
+/// they start in a line.
 std::vector<LoggedRun> read_log_text(const std::string& text);
 
 }  // namespace gradsync

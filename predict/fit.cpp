@@ -14,7 +14,7 @@
 namespace gradsync {
 namespace {
 
-constexpr int kLeastPoints = 3;  // of a segment
+constexpr int kLeastPoints = 3;  // per segment
 
 struct Point {
   double bytes;
@@ -27,8 +27,8 @@ double student_t(int degrees_of_freedom) {
   return boost::math::quantile(boost::math::students_t(degrees_of_freedom), 0.975);
 }
 
-/// The curve with the least robust sum of relative residuals through some of the points: a line,
-/// or one that bends as pipelined transfers do.
+/// The curve through some of the points with the smallest robust sum of relative residuals: a line,
+/// or one with a bend, as pipelined transfers have.
 class Curve {
  public:
   enum class Shape { kLine, kPipelined };
@@ -71,8 +71,8 @@ class Curve {
   }
 
  private:
-  /// 95% intervals of a line's two numbers, from the rows that are no outliers; a bend is taken as
-  /// it is.
+  /// 95% intervals of a line's two coefficients, from the rows that are not outliers; the bend is
+  /// treated as exact.
   void set_margins(FitSegment& segment) const {
     double sw = 0, swx = 0, swxx = 0;
     const double scale = points_[count_ - 1].bytes;  // keeps the determinant well conditioned
@@ -119,7 +119,7 @@ std::vector<Point> points_of(const std::vector<BenchRow>& rows) {
   return points;
 }
 
-/// For each number of segments the best starts of the segments.
+/// The best segment starts for each number of segments.
 std::vector<std::vector<std::size_t>> best_partitions(const std::vector<Point>& points,
                                                       std::size_t most) {
   const std::size_t n = points.size();
@@ -163,7 +163,7 @@ std::vector<Curve> lines_of(const std::vector<Point>& points,
   return lines;
 }
 
-/// A bend at the end, with at most one line before it.
+/// Partitions that end in a bend, after at most one line.
 std::vector<std::vector<Curve>> with_a_bend(const std::vector<Point>& points) {
   const auto least = static_cast<std::size_t>(kLeastPoints);
   std::vector<std::vector<Curve>> all;
@@ -172,13 +172,13 @@ std::vector<std::vector<Curve>> with_a_bend(const std::vector<Point>& points) {
     std::vector<Curve> curves;
     if (start > 0) curves.emplace_back(points, 0, start);
     curves.emplace_back(points, start, points.size() - start, Curve::Shape::kPipelined);
-    // A bend alone would have a bandwidth that grows for ever.
+    // A bend alone would have an ever-growing bandwidth.
     if (curves.back().has_rate()) all.push_back(std::move(curves));
   }
   return all;
 }
 
-/// Bayesian information criterion of a partition: a curve has its numbers and a start.
+/// Bayesian information criterion of a partition: each curve costs its coefficients and its start.
 double information(const std::vector<Curve>& curves, std::size_t points) {
   double sum = 0, numbers = -1;
   for (const Curve& curve : curves) {
@@ -186,8 +186,8 @@ double information(const std::vector<Curve>& curves, std::size_t points) {
     numbers += static_cast<double>(curve.parameters()) + 1;
   }
   const auto n = static_cast<double>(points);
-  // Nothing is measured to better than one in a thousand: a line through a few points may not win
-  // by going through them exactly.
+  // Measurements are accurate to 0.1% at best, so a line must not win by fitting a few points
+  // exactly.
   const double variance = sum / n + 1e-6;
   return n * std::log(variance) + numbers * std::log(n);
 }
@@ -220,7 +220,7 @@ PiecewiseFit::PiecewiseFit(const std::vector<BenchRow>& rows, int most_segments)
 }
 
 FitPrediction PiecewiseFit::predict(Bytes bytes) const {
-  // Between two segments the later one: it is the one that large buckets are in.
+  // Between two segments use the later one, which covers the large buckets.
   const FitSegment* segment = &segments_.front();
   for (const FitSegment& candidate : segments_) {
     segment = &candidate;

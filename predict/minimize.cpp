@@ -11,7 +11,8 @@
 namespace gradsync {
 namespace {
 
-/// What NLopt calls: takes logarithms, keeps the best point and the first exception.
+/// The function called by NLopt: converts from logarithms, and keeps the best point and the first
+/// exception.
 class LogarithmicFunction {
  public:
   LogarithmicFunction(const std::function<double(const std::vector<double>&)>& function,
@@ -80,13 +81,13 @@ void search(nlopt::algorithm algorithm, LogarithmicFunction& function,
   } catch (const nlopt::forced_stop&) {
     function.rethrow();
   } catch (const std::runtime_error&) {
-    // Limited by rounding: the best point was kept.
+    // Stopped by rounding errors; the best point was kept.
   }
 }
 
 constexpr double kOutlier = 0.1;
 
-/// Where a residual's share is half of what least squares would give it.
+/// The residual at which pseudo-Huber halves the weight of least squares.
 double pseudo_huber(double residual) {
   const double scaled = residual / kOutlier;
   return 2 * kOutlier * kOutlier * (std::sqrt(1 + scaled * scaled) - 1);
@@ -148,7 +149,7 @@ RelativeFit fit_relative(const std::vector<std::vector<double>>& rows) {
     double ignored = 0;
     search.optimize(fit.coefficients, ignored);
   } catch (const std::runtime_error&) {
-    // SLSQP may say that it failed where doubles come no nearer; what it found is the best so far.
+    // SLSQP may report failure when rounding prevents progress; its result is then the best so far.
   }
   for (const auto& row : scaled) {
     double residual = -1;

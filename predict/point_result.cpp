@@ -66,7 +66,7 @@ PointResult summarize(const Scenario& scenario, const RunOutcome& outcome,
   point.buckets = static_cast<std::int64_t>(result.ddp.buckets.size());
   for (const BucketSummary& bucket : result.ddp.buckets) point.bucket_bytes += bucket.bytes;
   point.bottleneck = describe_busiest(result.network);
-  // A closed form has no loads.
+  // The analytic model has no link loads.
   if (point.bottleneck.empty() && scenario.backend == "sim" && point.buckets > 0) {
     point.bottleneck = "estimate: " + describe(find_bottleneck(scenario.cluster, scenario.ranks,
                                                                point.bucket_bytes / point.buckets));
@@ -74,7 +74,7 @@ PointResult summarize(const Scenario& scenario, const RunOutcome& outcome,
   for (const RankReport& report : outcome.reports) {
     if (report.error.empty()) continue;
     point.error = report.error;
-    if (report.error_code != ErrorCode::kPeerFailed) break;  // else a consequence of another's
+    if (report.error_code != ErrorCode::kPeerFailed) break;  // else caused by another rank
   }
   return point;
 }

@@ -11,33 +11,33 @@
 
 namespace gradsync {
 
-/// What one run answers, in a few numbers: a row of a sweep. All times in seconds.
+/// The result of one run in a few numbers: a row of a sweep. All times in seconds.
 ///
-/// The steady steps are meant: all but the first, which has other buckets than the rest (DDP builds
-/// them anew before the second). Where a run has one step, that is it.
+/// Figures exclude the first step, whose buckets differ from the rest (DDP rebuilds them before the
+/// second step), unless it is the only step.
 struct PointResult {
   std::string outcome;  ///< "completed", "hang", ...
   std::int64_t world_size = 0;
-  std::int64_t steps = 0;  ///< steady ones
-  double step_p50 = 0;     ///< of a step, which lasts as long as on its slowest rank
+  std::int64_t steps = 0;  ///< number of steady steps
+  double step_p50 = 0;     ///< median step; a step lasts as long as on its slowest rank
   double step_p95 = 0;
-  /// From the begin of a step to that of the next, mean over steps and ranks: with what lies
-  /// between steps, such as a checkpoint. Of the last step its own length.
+  /// From the start of a step to the start of the next, including what lies between them (e.g. a
+  /// checkpoint), mean over steps and ranks. For the last step, its own duration.
   double period = 0;
-  /// Where the time of a rank's step goes, mean over steps and ranks. The five add up to its step.
+  /// Breakdown of a rank's step, mean over steps and ranks. The five add up to the step.
   double data = 0;
   double forward = 0;
-  double backward = 0;   ///< compute; communication goes on meanwhile
+  double backward = 0;   ///< compute; overlaps with communication
   double exposed = 0;    ///< communication that backward waits for at its end
-  double optimizer = 0;  ///< clipping included
+  double optimizer = 0;  ///< including clipping
   /// From the launch of the first bucket to the end of the last, overlapped or not.
   double communication = 0;
   std::int64_t buckets = 0;
   Bytes bucket_bytes = 0;  ///< of all buckets
-  /// The busiest link of the simulated network and how busy it is; of a closed form an estimate of
-  /// which link sets the pace of an all-reduce of the mean bucket, and says so.
+  /// The busiest link of the simulated network and its utilization. In the analytic model, an
+  /// estimate (marked as such) of the link that limits an all-reduce of the mean bucket.
   std::string bottleneck;
-  std::string error;  ///< what ended the run, where it did not complete
+  std::string error;  ///< what ended the run, if it did not complete
 };
 
 PointResult summarize(const Scenario& scenario, const RunOutcome& outcome, const RunResult& result);

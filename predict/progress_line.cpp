@@ -9,7 +9,7 @@ namespace gradsync {
 namespace {
 
 constexpr Seconds kQuietStart{1}, kInterval{0.2};
-constexpr std::int64_t kEventsBetweenLooks = 64;  // asking for the time costs more than an event
+constexpr std::int64_t kEventsBetweenLooks = 64;  // reading the clock costs more than an event
 
 }  // namespace
 

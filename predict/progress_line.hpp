@@ -8,10 +8,9 @@
 
 namespace gradsync {
 
-/// One line on a terminal that says how a long simulation goes: the simulated time, and steps and
-/// events a second of real time. An event is an instant at which something happens in the
-/// simulation. It is written over and over, at most five times a second, and not at all in the
-/// first second.
+/// One line on a terminal with the progress of a long simulation: simulated time, and steps and
+/// events per second of real time. An event is a time step of the simulation. The line is rewritten
+/// at most five times per second, and not in the first second.
 class ProgressLine {
  public:
   /// `wall`: real time, from any origin.
@@ -19,7 +18,7 @@ class ProgressLine {
 
   void event(Seconds simulated_delta);
   void step();
-  /// Wipes the line away; it comes back with the next event that is due.
+  /// Erases the line until the next event that redraws it.
   void clear();
 
  private:

@@ -21,7 +21,7 @@ std::vector<BenchRow> rows_in(const std::vector<BenchRow>& rows, const FitRange&
   return inside;
 }
 
-/// Four digits: more are noise.
+/// Four digits; more would be noise.
 double rounded(double value) {
   return std::stod(fmt::format("{:.4g}", value));
 }
@@ -55,8 +55,8 @@ RingCluster fit_ring_cluster(const BenchTable& table, int ranks_per_node, const 
                      {"latency", format_duration(Seconds(rounded(fit.hop.latency.count() / 2)))}};
   fit.cluster = {{"name", name}, {"library", "gloo"}, {"gpus_per_node", ranks_per_node}};
   if (nodes > 1) {
-    // A ring goes at the pace of its slowest hop, the one between nodes. What is inside a node is
-    // at least as fast, and the log does not say by how much.
+    // The slowest hop of a ring, the one between nodes, limits its speed. Hops inside a node are at
+    // least as fast, but the log does not say how fast.
     fit.cluster["intra_node"] = {{"bandwidth", bandwidth}, {"latency", "0s"}};
     fit.cluster["inter_node"] = link;
   } else {

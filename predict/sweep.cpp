@@ -17,7 +17,7 @@ namespace {
                   text, why));
 }
 
-/// A JSON pointer's tokens, or a path with dots, as a path with dots.
+/// Converts a JSON pointer or a dotted path to a dotted path.
 std::string dotted(const std::string& text, const std::string& path) {
   if (!path.starts_with("/")) return path;
   std::string result;

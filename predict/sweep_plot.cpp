@@ -1,4 +1,4 @@
-// A sweep as a plot: SVG that a browser and a paper can take as it is.
+// Plots a sweep as SVG for browsers and papers.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -44,8 +44,8 @@ std::optional<double> number_in(const std::string& text) {
   return value;
 }
 
-/// Where values of the x axis stand between 0 and 1: by their number, on a logarithmic scale where
-/// they span a factor of eight or more, or side by side where they are no numbers.
+/// Positions of values on the x axis, between 0 and 1: by value, logarithmic if they span a factor
+/// of eight or more, or evenly spaced if they are not numbers.
 class Positions {
  public:
   explicit Positions(const std::vector<std::string>& values) {
@@ -76,7 +76,7 @@ class Positions {
   std::map<std::string, double> positions_;
 };
 
-/// 1, 2 or 5 times a power of ten: about five of them up to `most`.
+/// 1, 2 or 5 times a power of ten, for about five ticks up to `most`.
 double tick_step(double most) {
   const double rough = most / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));

@@ -9,9 +9,9 @@
 namespace gradsync {
 namespace {
 
-using Cells = std::vector<std::vector<std::string>>;  // the heading first
+using Cells = std::vector<std::vector<std::string>>;  // heading first
 
-/// The last word of a path, where it tells the axes apart; else all of it.
+/// The last component of a path if it distinguishes the axes, otherwise the whole path.
 std::string short_name(const Sweep& sweep, const SweepAxis& axis) {
   const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
   const auto same =

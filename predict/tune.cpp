@@ -14,14 +14,14 @@ namespace {
 constexpr double kMiB = 1024.0 * 1024.0;
 const std::string kDefault = "null";
 
-/// Which of a setting's two values is looked for.
+/// The part of a setting that is searched.
 using Value = std::string BucketSetting::*;
 
 double mib_of(const std::string& value) {
   return value == kDefault ? 0 : std::stod(value);
 }
 
-/// Every number once, whatever its spelling: 25 and 25.0 are the same cap.
+/// Compares numbers by value, whatever their spelling: 25 and 25.0 are the same cap.
 bool is_tried(const std::vector<TuneTrial>& trials, Value part, const std::string& value) {
   return std::any_of(trials.begin(), trials.end(), [&](const TuneTrial& trial) {
     const std::string& tried = trial.setting.*part;
@@ -35,7 +35,7 @@ std::vector<std::string> series(double smallest, double enough) {
   std::vector<std::string> values;
   for (double power = smallest;; power *= 10) {
     for (const double factor : {1.0, 2.0, 5.0}) {
-      // 25 in place of 20: the value that PyTorch's default has.
+      // 25 instead of 20, because it is PyTorch's default.
       const double value = factor * power == 20 ? 25 : factor * power;
       values.push_back(fmt::format("{:g}", value));
       if (value >= enough) return values;
@@ -52,7 +52,7 @@ bool completed(const TuneTrial& trial) {
   return trial.result.outcome == "completed";
 }
 
-/// The shortest step; among equals the first of the list.
+/// The trial with the shortest step; the first of equals.
 const TuneTrial* best_of(const std::vector<TuneTrial>& trials) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const TuneTrial& trial : trials) {
@@ -79,8 +79,8 @@ std::vector<std::string> values_around(const std::vector<TuneTrial>& trials, Val
   return values;
 }
 
-/// Tries `values` for one part of a setting, the other as in `fixed`, then twice those around the
-/// best. `trials` stay sorted by that part.
+/// Tries `values` for one part of a setting with the other part from `fixed`, then refines twice
+/// around the best. `trials` stay sorted by that part.
 void search(std::vector<TuneTrial>& trials, const BucketSetting& fixed, Value part,
             const std::vector<std::string>& values, const RunSettings& run) {
   const auto try_all = [&](const std::vector<std::string>& candidates) {
@@ -147,7 +147,7 @@ std::string reason(const TuneTrial& from, const TuneTrial& to) {
   return why;
 }
 
-/// What the first bucket alone gains over what the best cap gains.
+/// The gain of the first bucket alone, compared with that of the best cap.
 std::string first_bucket_line(const TuneAnswer& answer) {
   if (answer.first_trials.empty()) return {};
   const double without = answer.best_cap.result.step_p50;
@@ -183,13 +183,13 @@ TuneAnswer tune_buckets(const BucketSetting& baseline, Bytes model_bytes, const 
   constexpr double kDefaultCap = 25;
   const std::string& best_cap = answer.best_cap.setting.cap;
   const double limit = best_cap == kDefault ? kDefaultCap : mib_of(best_cap);
-  // A first bucket as large as the others is no first bucket.
+  // A first bucket as large as the others would not be a first bucket.
   std::vector<std::string> firsts = series(0.1, limit);
   std::erase_if(firsts, [&](const std::string& value) { return mib_of(value) >= limit; });
   std::vector<TuneTrial> trials{answer.best_cap};
   search(trials, answer.best_cap.setting, first, firsts, run);
   const TuneTrial* best_first = best_of(trials);
-  // The one that is there already wins over what is better by no more than a thousandth.
+  // Keep the current first bucket unless another one is better by more than 0.1%.
   if (best_first->result.step_p50 < answer.best_cap.result.step_p50 * 0.999) {
     answer.best = *best_first;
   }

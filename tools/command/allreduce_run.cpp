@@ -11,7 +11,7 @@
 namespace gradsync {
 namespace {
 
-/// The error that ended the run, in the words of the rank that had it first.
+/// Throws the error that ended the run, in the words of the rank that had it first.
 void require_finished(const std::vector<RankReport>& reports) {
   const RankReport* failed = nullptr;
   for (const RankReport& report : reports) {
@@ -27,7 +27,7 @@ void require_finished(const std::vector<RankReport>& reports) {
                   : failed->error);
 }
 
-/// A scenario that has the file's cluster and is otherwise made of defaults.
+/// A scenario with the file's cluster and otherwise defaults.
 std::string scenario_text(const std::string& cluster_file) {
   nlohmann::ordered_json document = {{"name", "bench-allreduce"}};
   if (!cluster_file.empty()) document["cluster"] = cluster_file;
@@ -61,7 +61,7 @@ PreparedAllreduceRun prepare_allreduce_run(const AllreduceRunOptions& options) {
   PreparedAllreduceRun run;
   run.scenario = parse_scenario(scenario_text(options.cluster), "--cluster", ".",
                                 overrides_of(options.scenario));
-  run.scenario.file.clear();  // it was read from the command line alone
+  run.scenario.file.clear();  // it comes from the command line only
   check_bench_conditions(run.scenario);
   run.bench = options.bench;
   const bool simulated = require_backend(run.scenario.backend).descriptor.is_simulated;

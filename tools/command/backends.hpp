@@ -4,8 +4,8 @@
 
 namespace gradsync {
 
-// One function a backend, each in a file of its own. The build defines GRADSYNC_HAVE_X where it has
-// the libraries, and GRADSYNC_X_WHY_NOT, a sentence, where it does not.
+// One function per backend, each in its own file. The build defines GRADSYNC_HAVE_X if it has the
+// libraries, otherwise GRADSYNC_X_WHY_NOT, a sentence.
 Backend gloo_backend();
 Backend nccl_backend();
 Backend sim_backend();

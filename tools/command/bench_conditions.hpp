@@ -7,25 +7,25 @@
 
 namespace gradsync {
 
-/// The faults and imperfections of an all-reduce benchmark, in which every all-reduce (warm-up
-/// included) is a step:
+/// The faults and imperfections supported by an all-reduce benchmark, in which every all-reduce
+/// (including warm-up) counts as a step:
 ///
-///   faults         link, and rendezvous   as in training
-///                  delay                  the rank comes late to the all-reduces of those steps
+/// faults         link, and rendezvous   as in training
+///                  delay                  the rank is late for the all-reduces of those steps
 ///   imperfections  links, traffic         as in training
 ///                  late_ranks             as in training; the barrier before the first size waits
-///                  loader_stalls          the rank comes late to the all-reduces of those steps
+///                  loader_stalls          the rank is late for the all-reduces of those steps
 ///
-/// A benchmark neither computes nor has a model or a training loop: the rest could change nothing.
+/// A benchmark has no compute, model or training loop, so the other kinds would have no effect.
 
-/// Throws ConfigError for a fault or an imperfection that a benchmark cannot have.
+/// Throws ConfigError for a fault or an imperfection that a benchmark does not support.
 void check_bench_conditions(const Scenario& scenario);
 
-/// Which of them the scenario has: ", with faults: link; imperfections: links, traffic"; empty
-/// where it has none.
+/// Lists those of the scenario: ", with faults: link; imperfections: links, traffic"; empty if
+/// none.
 std::string describe_bench_conditions(const Scenario& scenario);
 
-/// How long `rank` waits before the all-reduce with this number.
+/// How long `rank` waits before all-reduce number `step`.
 Seconds bench_delay(const Scenario& scenario, int rank, std::int64_t step);
 
 }  // namespace gradsync

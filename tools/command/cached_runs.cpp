@@ -32,7 +32,7 @@ bool is_simulated(const Scenario& scenario) {
   return backend_descriptor(scenario.backend).is_simulated;
 }
 
-/// The result that an earlier run left, if it can be used.
+/// Loads the result of an earlier run; returns false if it cannot be used.
 bool reuse(const fs::path& file, const Scenario& scenario, CachedRun& run) {
   if (!fs::exists(file)) return false;
   const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, false);

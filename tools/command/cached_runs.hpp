@@ -11,19 +11,19 @@
 
 namespace gradsync {
 
-/// One run of many, and what came of it.
+/// One of many runs, with its result.
 struct CachedRun {
   std::string key;
   PointResult result;
-  bool reused = false;  ///< its result was in the folder already
+  bool reused = false;  ///< the result was already in the folder
 };
 
-/// Runs scenarios in processes of their own, `jobs` at a time, and returns their results in order.
+/// Runs scenarios in their own processes, `jobs` at a time, and returns their results in order.
 ///
-/// A result is kept as FOLDER/KEY.json, the scenario as it was run beside it. The key is a hash of
-/// this program, the resolved scenario and the files that it reads, so a folder can be used again
-/// after anything has changed, and a sweep that was stopped goes on where it was. Runs on a real
-/// backend that did not complete are run again.
+/// A result is cached as FOLDER/KEY.json, with its resolved scenario beside it. The key is a hash
+/// of this program, the resolved scenario and the files it reads, so a folder stays usable after
+/// any change, and an interrupted sweep continues where it stopped. Incomplete runs on a real
+/// backend are repeated.
 ///
 /// `on_done` is called as each run ends. A run whose process ended without a result has the outcome
 /// "failed".
@@ -31,8 +31,8 @@ std::vector<CachedRun> run_cached(
     const std::vector<Scenario>& scenarios, const std::filesystem::path& folder, int jobs,
     const std::function<void(std::size_t index, const CachedRun& run)>& on_done);
 
-/// As many as there are cores where runs are simulated; 1 for real backends, whose ranks would
-/// disturb each other.
+/// The number of cores for simulated runs; 1 for real backends, whose ranks would disturb each
+/// other.
 int default_jobs(const Scenario& scenario);
 
 }  // namespace gradsync

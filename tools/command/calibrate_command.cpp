@@ -28,7 +28,7 @@ struct CalibrateOptions {
   std::string out = "cluster.json";
 };
 
-/// Median time of a step's compute, over ranks and all steps but the first, which warms caches up.
+/// Median compute time of a step, over ranks and all steps except the first, which warms up caches.
 double median_compute_seconds(const std::vector<RankReport>& reports) {
   std::vector<double> times;
   for (const RankReport& report : reports) {
@@ -44,7 +44,7 @@ double median_compute_seconds(const std::vector<RankReport>& reports) {
 }
 
 /// Trains the default transformer for a few steps on the real backend and in the simulator, which
-/// charges its operations at a known rate: the real rate is in proportion.
+/// charges its operations at a known rate. The real rate follows by proportion.
 FlopsPerSecond measure_compute_rate(const Scenario& bench) {
   const nlohmann::ordered_json document = {{"name", "calibrate"},
                                            {"backend", bench.backend},
@@ -60,7 +60,7 @@ FlopsPerSecond measure_compute_rate(const Scenario& bench) {
           real_seconds};
 }
 
-/// The benchmark, as often as it is wanted: a machine's noise shows between runs, not within one.
+/// Repeats the benchmark: a machine's noise shows between runs, not within one.
 RepeatedBench measure_network(const PreparedAllreduceRun& prepared, int repeats) {
   const int ranks = static_cast<int>(prepared.scenario.ranks);
   std::vector<BenchTable> runs;
@@ -72,7 +72,7 @@ RepeatedBench measure_network(const PreparedAllreduceRun& prepared, int repeats)
   return combine_runs(runs);
 }
 
-/// Says so where the machine was not quiet. Whether it was.
+/// Prints the signs of noise; returns true if there are none.
 bool warn_of_noise(const std::vector<std::string>& signs) {
   for (const std::string& sign : signs) std::cerr << "WARNING: " << sign << '\n';
   if (!signs.empty()) {

@@ -27,7 +27,7 @@ struct CheckOptions {
 
 enum class Verdict { kMet, kNotMet, kInvalid, kNotAvailable, kElsewhere };
 
-/// A folder stands for the scenarios directly in it, in the order of their names.
+/// A folder stands for the scenarios directly inside it, by name.
 std::vector<std::string> scenario_files(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
@@ -50,8 +50,8 @@ std::vector<std::string> scenario_files(const std::vector<std::string>& paths) {
   return files;
 }
 
-/// Runs the scenario as often as it wants to be repeated, writes every run, and holds them against
-/// `expect`. A scenario that says nothing of its outcome must complete.
+/// Runs the scenario as often as its `repeat` says, writes every run, and checks them against
+/// `expect`. A scenario without an expected outcome must complete.
 std::vector<ExpectationResult> run_and_compare(Scenario scenario, const std::string& out) {
   if (!scenario.expect.outcome && !scenario.expect.exit_status) {
     scenario.expect.outcome = to_string(Outcome::kCompleted);
@@ -69,8 +69,8 @@ std::vector<ExpectationResult> run_and_compare(Scenario scenario, const std::str
   return check_expectations(scenario, results, first_reports);
 }
 
-/// The scenario has a fault, or an imperfection of the network, that the backend of the command
-/// line cannot do.
+/// Whether the backend on the command line does not support a fault or network imperfection of the
+/// scenario.
 bool is_of_another_world(const ConfigError& error) {
   const std::string& pointer = error.details().pointer;
   const std::string& expected = error.details().expected;

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A positive number at a place in a description, in the form that it has there.
+/// A positive number in a description, in the notation used there.
 class Number {
  public:
   Number(const Json& cluster, const std::string& key) : key_(key), pointer_("/" + key) {
@@ -31,13 +31,13 @@ class Number {
 
   std::string key() const { return key_; }
 
-  /// What is physically possible, and what the description has.
+  /// The physically possible range, and the description's value.
   BoundedNumber bounded() const {
     const auto [least, most] = bounds();
     return {std::clamp(value_, least, most), least, most};
   }
 
-  /// Four digits are kept, here as in what is written down in the end.
+  /// Four digits, as in the final output.
   Json form(double value) const {
     const double kept = std::stod(fmt::format("{:.4g}", value));
     if (kind_ == Kind::kDuration) return format_duration(Seconds(kept));
@@ -55,7 +55,7 @@ class Number {
 
   std::pair<double, double> bounds() const {
     if (kind_ == Kind::kBandwidth) {
-      // NVLink 6 has 1.8 TB/s a GPU, an adapter of 1.6 Tb/s has 200 GB/s.
+      // NVLink 6 has 1.8 TB/s per GPU, a 1.6 Tb/s adapter has 200 GB/s.
       return {1e6, key_.starts_with("inter_node") ? 200e9 : 2e12};
     }
     if (kind_ == Kind::kDuration) return {1e-8, 0.1};
@@ -88,9 +88,9 @@ class Number {
   double value_ = 0;
 };
 
-/// Of the error, a mean of |ln(simulated / measured)|: less than this is no difference.
+/// In units of the error, a mean of |ln(simulated / measured)|: smaller differences are ignored.
 constexpr double kNoDifference = 0.003;
-/// A number that moves by a factor of e has to gain this much.
+/// The gain that a number must achieve to move by a factor of e.
 constexpr double kPull = 0.002;
 
 class Fitter {
@@ -141,7 +141,7 @@ class Fitter {
     return simulate(values) + kPull * pull;
   }
 
-  /// Numbers whose start explains the table as well get it back.
+  /// Resets numbers whose start value explains the table as well.
   std::vector<bool> put_back(std::vector<double>& best) {
     std::vector<bool> is_undetermined;
     for (std::size_t i = 0; i < best.size(); ++i) {
@@ -181,7 +181,8 @@ std::vector<std::string> keys_to_fit(const Json& cluster, int ranks, std::size_t
   } else {
     keys.push_back(links + ".latency");
   }
-  // Three rows a number: with fewer the numbers would take up the simulation's own errors.
+  // At most one number per three rows; with more, the numbers would absorb the simulation's own
+  // errors.
   keys.resize(std::clamp<std::size_t>(rows / 3, 1, keys.size()));
   return keys;
 }

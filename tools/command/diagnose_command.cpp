@@ -39,16 +39,17 @@ struct DiagnoseOptions {
 
 struct Evidence {
   RunRecords records;
-  /// Of a live job in which ranks advanced while they were watched: where they are. Such a job is
-  /// not stuck, whatever a single look at it would suggest.
+  /// For a live job with ranks that advanced while they were observed: their positions. Such a job
+  /// is not stuck, whatever a single snapshot would suggest.
   std::string progress;
 };
 
-/// Between the two looks at a live job.
+/// Time between the two snapshots of a live job.
 constexpr std::chrono::seconds kLiveWatch{3};
 
-/// Where the ranks that advanced from one look to the next are now; empty if none did. What counts
-/// is that a rank came to another phase or completed a step: a rank that is stuck does neither.
+/// The current positions of the ranks that advanced between two snapshots; empty if none did. A
+/// rank has advanced if it entered another phase or completed a step, which a stuck rank never
+/// does.
 std::string describe_progress(const std::vector<RankReport>& before,
                               const std::vector<RankReport>& after) {
   std::int64_t advanced = 0, lowest = 0, highest = 0;
@@ -71,7 +72,8 @@ std::string describe_progress(const std::vector<RankReport>& before,
       after.front().steps_planned);
 }
 
-/// A run directory with all of its ranks, or some flight files of one run, RUN/flight/rank-N.json.
+/// Reads a run directory with all its ranks, or some flight files of one run,
+/// RUN/flight/rank-N.json.
 Evidence read_evidence(const std::vector<std::string>& paths) {
   if (paths.size() == 1 && fs::is_directory(paths.front())) {
     return {read_run_records(paths.front()), ""};
@@ -86,8 +88,8 @@ Evidence read_evidence(const std::vector<std::string>& paths) {
   return {read_flight_files(paths), ""};
 }
 
-/// A rank that was asked for its dump and did not answer is known by that: it leaves a report
-/// without content, unlike a rank whose file nobody gave.
+/// Adds an empty report for each rank that did not answer the dump request, to distinguish it from
+/// a rank whose file was not given.
 std::vector<RankReport> with_silent_ranks(std::vector<RankReport> reports,
                                           std::int64_t world_size) {
   for (int rank = 0; rank < world_size; ++rank) {
@@ -106,7 +108,8 @@ Evidence evidence_of(LiveJob job, std::string progress) {
   return {{std::move(reports), std::move(scenario), {}}, std::move(progress)};
 }
 
-/// "HOST:PORT" of a job's store, or the directory of a run, whose ranks/store says it.
+/// `options.live` is "HOST:PORT" of a job's store, or a run directory, whose ranks/store contains
+/// it.
 Evidence ask_live_job(const DiagnoseOptions& options) {
   std::string address = options.live;
   if (fs::is_directory(address)) {
@@ -138,12 +141,12 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
   const bool all_run = std::ranges::all_of(
       first.reports, [](const RankReport& report) { return report.state == RankState::kRunning; });
   if (!all_run) return evidence_of(std::move(first), "");
-  // Ranks that run are never all at the same place: a rank that is on its way to a collective in
-  // which the others wait looks like one that will never come. So look twice.
+  // Running ranks are never all at the same point: a rank on its way to a collective in which the
+  // others wait looks like one that will never arrive. So take two snapshots.
   std::this_thread::sleep_for(kLiveWatch);
   LiveJob second = request_dumps(*store.store, options.live_timeout);
   std::string progress = describe_progress(first.reports, second.reports);
-  // A rank that answered once is not silent: it was late, and its first answer stands.
+  // A rank that answered once is not silent, only late; keep its first answer.
   for (RankReport& report : first.reports) {
     if (std::ranges::find(second.reports, report.rank, &RankReport::rank) == second.reports.end()) {
       second.reports.push_back(std::move(report));
@@ -162,7 +165,7 @@ void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagn
   }
 }
 
-/// Runs the scenario with the changes that the diagnosis suggests, and says what came of it.
+/// Runs the scenario with the changes suggested by the diagnosis and prints the result.
 int try_fix(const DiagnoseOptions& options, const Evidence& evidence, const Diagnosis& diagnosis) {
   const auto fix = fix_scenario(evidence.records.scenario, diagnosis);
   if (!fix) {

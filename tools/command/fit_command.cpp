@@ -45,7 +45,8 @@ std::optional<FitRange> range_of(const FitOptions& options, const BenchTable& ta
   return range;
 }
 
-/// What the piecewise fit says of other sizes; those beyond the measured ones with a warning.
+/// Prints the piecewise fit's predictions for other sizes, with a warning for sizes that were not
+/// measured.
 void print_predictions(const PiecewiseFit& fit, const std::vector<std::string>& sizes) {
   bool extrapolated = false;
   for (const std::string& size : sizes) {
@@ -61,7 +62,7 @@ void print_predictions(const PiecewiseFit& fit, const std::vector<std::string>& 
       fit.segments().front().first, fit.segments().back().last);
 }
 
-/// The log as a table of measurements on a scenario's cluster.
+/// The log as measurements on a scenario's cluster.
 AccuracyTable as_measurements(const BenchTable& table, const FitOptions& options) {
   AccuracyTable measurements;
   measurements.file = options.log;
@@ -81,8 +82,8 @@ AccuracyTable as_measurements(const BenchTable& table, const FitOptions& options
   return measurements;
 }
 
-/// The description with every default filled in: any number of it can be fitted. The number of
-/// nodes stays what the ranks of each row need.
+/// The description with all defaults filled in, because any of its numbers can be fitted. The
+/// number of nodes remains what the ranks of each row need.
 Json with_defaults(const Json& cluster, const std::string& file, const std::string& folder) {
   const Json document = {{"cluster", cluster}, {"backend", "sim"}, {"ranks", 2}};
   Json complete = to_json(parse_scenario(document.dump(), file, folder)).at("cluster");
@@ -90,11 +91,11 @@ Json with_defaults(const Json& cluster, const std::string& file, const std::stri
   return complete;
 }
 
-/// Where a log used a part of each node, the description of such a part: its GPUs, and the
-/// adapters that are theirs.
+/// If a log used a part of each node, the description of that part: the GPUs it used and their
+/// adapters.
 Json as_used(Json cluster, int ranks_per_node) {
   const auto gpus = cluster.at("gpus_per_node").get<std::int64_t>();
-  const bool can_shrink = cluster.at("node_topology") != "cube_mesh";  // it has its eight GPUs
+  const bool can_shrink = cluster.at("node_topology") != "cube_mesh";  // it always has eight GPUs
   if (ranks_per_node <= 0 || ranks_per_node == gpus || !can_shrink) return cluster;
   const auto nics = cluster.at("nics_per_node").get<std::int64_t>();
   cluster["gpus_per_node"] = ranks_per_node;
@@ -113,8 +114,8 @@ void print_number(const FittedNumber& number) {
                            remark);
 }
 
-/// Says how far the description is from the log it was made from. Whether it is near enough to be
-/// used: geometric means of 25% in each range of the sizes that were fitted.
+/// Prints the error of the description against the log it was fitted to. Returns whether it is
+/// usable: a geometric mean error up to 25% in each range of the fitted sizes.
 bool predicts_its_log(const AccuracyTable& table, const std::string& title, Bytes first,
                       Bytes last) {
   std::vector<AccuracyRow> fitted;
@@ -143,7 +144,7 @@ void write_cluster(const Json& cluster, const std::string& out) {
   }
 }
 
-/// Numbers of `base` through the simulation.
+/// Fits numbers of `base` by simulation.
 int fit_description(const AccuracyTable& table, const Json& base, const FitOptions& options) {
   const std::vector<std::string> keys =
       options.vary.empty()
@@ -160,7 +161,7 @@ int fit_description(const AccuracyTable& table, const Json& base, const FitOptio
   return is_near ? 0 : 1;
 }
 
-/// A ring that takes as long as the log says.
+/// Fits a ring to the log's times.
 int fit_ring(const BenchTable& table, const FitOptions& options) {
   const auto range = range_of(options, table);
   const int all_or_listed = table.ranks_per_node > 0 ? table.ranks_per_node : table.ranks;
@@ -187,7 +188,7 @@ int check_against(const AccuracyTable& table, const FitOptions& options, int ran
   return check.is_healthy ? 0 : 1;
 }
 
-/// A table of scenarios/validation/: the numbers of its own description.
+/// Reads a table of scenarios/validation/, to fit its own description.
 std::optional<AccuracyTable> as_published_table(const std::string& text, const std::string& file) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("kind")) return std::nullopt;

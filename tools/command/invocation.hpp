@@ -8,19 +8,19 @@
 
 namespace gradsync {
 
-/// What the command line came to. Each subcommand enters its options in the CLI11 application and,
-/// when it is the one that was called, leaves here what is to be done.
+/// The result of parsing the command line. Each subcommand registers its options with the CLI11
+/// application and, if it is called, stores its action here.
 struct Invocation {
-  /// Returns the exit status (design: 0 completed as expected, 1 an expectation was not met, 2
-  /// usage or invalid scenario, 3 backend not available, 4 hang, 5 desync, 6 failed). May throw
-  /// gradsync::Error, whose code has an exit status of its own.
+  /// Returns the exit status (0 completed as expected, 1 an expectation was not met, 2 usage or
+  /// invalid scenario, 3 backend not available, 4 hang, 5 desync, 6 failed). May throw
+  /// gradsync::Error, whose code maps to an exit status.
   std::function<int()> action;
-  /// What stood behind "--": a program and its arguments, for `launch`.
+  /// The arguments after "--": a program and its arguments, for `launch`.
   std::vector<std::string> after_dashes;
 };
 
-// One function a subcommand, each in a file of its own. Commands named `worker` are what others
-// start processes with; they are not listed in the help.
+// One function per subcommand, each in its own file. `worker` commands are used to start child
+// processes and are not listed in the help.
 void add_run_command(CLI::App& app, Invocation& invocation);
 void add_check_command(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);

@@ -8,7 +8,7 @@
 namespace gradsync {
 namespace {
 
-/// The program and its arguments: behind "--", or, as torchrun takes them, behind the last option.
+/// The program and its arguments: after "--" or, as in torchrun, after the last option.
 std::vector<std::string> program_line(const CLI::App& command, const Invocation& invocation) {
   std::vector<std::string> words = command.remaining();
   if (!words.empty() && words.front().starts_with("-")) {

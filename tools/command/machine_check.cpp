@@ -24,7 +24,8 @@ double ratio_of(const AccuracyRow& row) {
   return row.measured / row.simulated;
 }
 
-/// From a size on, rows are slower than the description by a factor, or up to a size.
+/// A range of sizes, from one size on or up to one, in which rows are slower than the description
+/// by a factor.
 struct Slowness {
   Bytes size = 0;
   double factor = 1;
@@ -37,7 +38,7 @@ double mean_ratio(std::vector<AccuracyRow>::const_iterator begin,
   return std::exp(sum / static_cast<double>(end - begin));
 }
 
-/// One row in five may be as fast as it should.
+/// Up to one row in five may be as fast as described.
 template <class Row>
 Row end_of_slow_rows(Row begin, Row end) {
   Row slow_end = begin;
@@ -63,7 +64,7 @@ std::optional<Slowness> slow_up_to(const std::vector<AccuracyRow>& rows) {
   return Slowness{(end - 1)->bytes, mean_ratio(rows.begin(), end)};
 }
 
-/// A description that is less than the one at hand in one respect.
+/// A variant of the current description with one limitation.
 struct Explanation {
   std::string what;
   Json cluster;
@@ -101,7 +102,7 @@ std::vector<Explanation> explanations_of(const Json& cluster, std::int64_t ranks
   return all;
 }
 
-/// The changes that bring the prediction nearer, the best first, with the error that they leave.
+/// The changes that improve the prediction, best first, with the remaining error.
 std::vector<std::pair<double, std::string>> explain(const AccuracyTable& table,
                                                     const Json& cluster) {
   const double error = geometric_mean_error(table.rows);
@@ -114,7 +115,7 @@ std::vector<std::pair<double, std::string>> explain(const AccuracyTable& table,
     try {
       simulate_table(other, explanation.cluster);
     } catch (const ConfigError&) {
-      continue;  // the machine has no such algorithm
+      continue;  // the machine does not have this algorithm
     }
     const double left = geometric_mean_error(other.rows);
     if (left < error * 0.7) explained.emplace_back(left, explanation.what);
@@ -134,7 +135,7 @@ BytesPerSecond promised_bus_bandwidth(const Json& cluster, std::int64_t ranks) {
     return parse_bandwidth(cluster.at(link).at("bandwidth").get<std::string>()).value;
   };
   double inside = bandwidth("intra_node");
-  if (cluster.value("node_topology", "switch") == "cube_mesh") inside *= 6;  // NVLinks of a GPU
+  if (cluster.value("node_topology", "switch") == "cube_mesh") inside *= 6;  // NVLinks per GPU
   const auto gpus = cluster.at("gpus_per_node").get<std::int64_t>();
   if (ranks <= gpus) return {inside};
   const auto nics = cluster.at("nics_per_node").get<double>();

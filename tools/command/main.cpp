@@ -1,5 +1,5 @@
-// The gradsync command: reads the command line, runs one subcommand, turns errors into one clear
-// message on standard error and an exit status.
+// The gradsync command: parses the command line, runs one subcommand, and converts errors to one
+// clear message on standard error and an exit status.
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -27,17 +27,18 @@ int fail(const std::exception& error, int status) {
   return status;
 }
 
-/// Reads `arguments` (without the program's name) and fills in `invocation`. Returns the status to
-/// end with when there is nothing left to do.
+/// Parses `arguments` (without the program's name) into `invocation`. Returns the exit status if
+/// there is nothing left to do.
 std::optional<int> read_command_line(CLI::App& app, std::vector<std::string> arguments,
                                      Invocation& invocation) {
-  // CLI11 hands what follows "--" to the application, not to the subcommand; so it is cut off here.
+  // CLI11 passes arguments after "--" to the application instead of the subcommand, so they are
+  // split off here.
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
     invocation.after_dashes.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
   }
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes a stack
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 expects a stack
   try {
     app.parse(arguments);
   } catch (const CLI::CallForHelp& help) {

@@ -4,15 +4,14 @@
 
 namespace gradsync {
 
-/// "3 of 12 runs, 1 from before" on standard error while many runs go on; silent unless that is a
-/// terminal.
+/// Prints "3 of 12 runs, 1 from before" to standard error during many runs, if that is a terminal.
 class PointProgress {
  public:
   explicit PointProgress(std::size_t total);
-  /// `more` runs will follow.
+  /// Announces `more` further runs.
   void expect(std::size_t more) { total_ += more; }
   void done(bool reused);
-  /// Wipes the line away.
+  /// Erases the line.
   void clear();
 
  private:

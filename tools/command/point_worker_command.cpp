@@ -16,7 +16,7 @@ struct PointWorkerOptions {
   std::string result;
 };
 
-/// One run of a sweep: leaves a few numbers in a file, whatever the outcome.
+/// One run of a sweep: writes a few numbers to a file, whatever the outcome.
 int run_point(const PointWorkerOptions& options) {
   const Scenario scenario = load_scenario(options.scenario);
   const RunOutcome outcome =

@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kAllreduceBody = "allreduce";
 
-/// In seconds, to the last bit: a row that comes from another process is the row that was measured.
+/// In seconds and exact: a row from another process equals the measured one.
 Json event_of(const BenchRow& row) {
   Json event = {{"bytes", row.bytes},
                 {"count", row.count},

@@ -10,11 +10,11 @@
 namespace gradsync {
 
 /// All-reduces of the benchmark's sizes, with the scenario's faults and imperfections
-/// (bench_conditions.hpp). Its events are the rows of the table, see row_of_event.
+/// (bench_conditions.hpp). Its events are table rows, see row_of_event.
 RankBody allreduce_body(const AllreduceBench& bench);
 BenchRow row_of_event(const nlohmann::ordered_json& event);
 
-/// The body that another process has, from what it wrote of it. A new body has a line here.
+/// Recreates the body of another process from its name and arguments. Add new bodies here.
 RankBody make_rank_body(const std::string& name, const nlohmann::ordered_json& arguments,
                         const Scenario& scenario);
 

@@ -18,15 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// After a failure all ranks learn of it at once, through the store; what is left to do is to write
-/// down what they know.
+/// After a failure the store notifies all ranks at once; they only need time to write their
+/// reports.
 constexpr Seconds kFailureGrace{1};
 
-/// What a rank wrote on its standard output, where that is an event.
+/// Passes a line of a rank's standard output to the observer if it is an event.
 bool tell(const RunObserver& observer, const std::string& line) {
   if (!observer) return false;
   const auto event = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!event.is_object()) return false;  // a library of the rank's has printed something
+  if (!event.is_object()) return false;  // printed by a library
   observer(event);
   return true;
 }
@@ -55,7 +55,7 @@ void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
     RankReport& report = reports.at(static_cast<std::size_t>(exit.rank));
     report.exit_code = exit.signal == 0 ? std::optional(exit.exit_code) : std::nullopt;
     report.exit_signal = exit.signal != 0 ? std::optional(exit.signal) : std::nullopt;
-    // Not so where the whole run was asked to end: then the signal is what ended the rank.
+    // Except if the whole run was asked to end: then the signal is what ended the rank.
     const bool is_victim = exit.ended_by_launcher && launched.forwarded_signal == 0;
     if (is_victim && report.state == RankState::kRunning && !report.error_code) {
       report.error_code = ErrorCode::kPeerFailed;
@@ -69,7 +69,7 @@ void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
 
 RunOutcome run_rank_processes(const Scenario& scenario, const RankBody& body,
                               const RunObserver& observer, const std::string& directory) {
-  // The ranks read the scenario as it was resolved here, and leave their reports beside it.
+  // The ranks read the scenario as resolved here, and write their reports beside it.
   std::ofstream(fs::path(directory) / "scenario.json") << to_json(scenario).dump(2) << '\n';
 
   const auto start = std::chrono::steady_clock::now();
@@ -82,8 +82,8 @@ RunOutcome run_rank_processes(const Scenario& scenario, const RankBody& body,
   for (const RankReport& report : outcome.reports) {
     outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, report.peak_rss_bytes);
   }
-  // The first process to end with an error is seldom the culprit of a hang; it is worth a line
-  // where the rank itself could not say how it ended.
+  // The first process to exit with an error is rarely the culprit of a hang. It is mentioned only
+  // if the rank itself could not report how it ended.
   const auto& first = launched.first_failure;
   const bool said_so =
       first && !outcome.reports.at(static_cast<std::size_t>(first->rank)).error.empty();

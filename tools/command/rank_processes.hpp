@@ -8,14 +8,14 @@
 
 namespace gradsync {
 
-/// Runs a body on a real backend: starts one process a rank (this program again, as `gradsync
-/// worker`), with the store served here, waits for all of them, and merges what they report. No
-/// process is left when it returns. The scenario and the ranks' reports go through `directory`,
-/// which must be prepared.
+/// Runs a body on a real backend: hosts the store, starts one process per rank (this program again,
+/// as `gradsync worker`), waits for all of them, and merges their reports. No process is left when
+/// it returns. The scenario and the ranks' reports are passed through `directory`, which must be
+/// prepared.
 ///
-/// `observer` gets the events that rank 0 prints on standard output, a line of JSON each; empty:
-/// rank 0 does not print them. Whatever else ranks write goes to standard error, with "[rank]: "
-/// before each line.
+/// `observer` receives the events that rank 0 prints on standard output, one JSON line each; if it
+/// is empty, rank 0 does not print them. All other output of the ranks goes to standard error, with
+/// "[rank]: " before each line.
 RunOutcome run_rank_processes(const Scenario& scenario, const RankBody& body,
                               const RunObserver& observer, const std::string& directory);
 

@@ -75,7 +75,8 @@ std::string make_run_directory(const std::string& requested, const Scenario& sce
     const std::string base =
         fmt::format("runs/{}-{}-{}", scenario.name, scenario.backend, scenario.ranks);
     directory = base;
-    // create_directory says whether it was us: two runs that start together get two folders.
+    // create_directory reports whether it created the folder, so two runs that start together get
+    // two folders.
     for (int k = 2; !fs::create_directory(directory, error) && !error; ++k) {
       directory = fmt::format("{}-{}", base, k);
     }

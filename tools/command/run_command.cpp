@@ -21,7 +21,7 @@ struct RunOptions {
   bool explain = false;
 };
 
-/// The scenario as it is run in a job of `world_size` ranks that another launcher started.
+/// The scenario, adapted to a job of `world_size` ranks that another launcher started.
 Scenario load_for_job(const RunOptions& options, const RankEnvironment& environment) {
   ScenarioOptions scenario = options.scenario;
   if (scenario.ranks.value_or(environment.world_size) != environment.world_size) {
@@ -39,7 +39,7 @@ void print(const RunOptions& options, const FinishedRun& run, const std::string&
   } else {
     print_result(std::cout, run.result, directory, Style::for_standard_output());
   }
-  // With --json nothing but the result may stand on standard output.
+  // With --json, standard output contains only the result.
   std::ostream& stream = options.json ? std::cerr : std::cout;
   if (!options.explain) return;
   for (const std::string& text : run.outcome.explanations) stream << '\n' << text;
@@ -77,7 +77,7 @@ int run(const RunOptions& options) {
     }
     return start_all_ranks(options, scenario);
   } catch (const ConfigError& error) {
-    if (options.json) {  // "invalid" is an outcome like the others
+    if (options.json) {  // "invalid" is an outcome, too
       RunResult result;
       result.scenario = options.file;
       result.outcome = Outcome::kInvalid;

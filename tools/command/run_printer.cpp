@@ -67,7 +67,7 @@ void StepPrinter::operator()(const StepRecord& step) {
   const double step_ms = (step.optimizer_end - step.begin).count() * 1e3;
   stream_ << fmt::format("{:>8}{:>8}{:>12}{:>12}{:>12.2f}", step.step, step.epoch,
                          four_decimals(step.loss), four_decimals(step.grad_norm), step_ms)
-          << std::endl;  // flushed: somebody is waiting for it
+          << std::endl;  // flush, because somebody is waiting for it
 }
 
 void print_result(std::ostream& stream, const RunResult& result, const std::string& run_directory,

@@ -11,7 +11,7 @@
 
 namespace gradsync {
 
-/// The options of the subcommands that run a scenario many times, each time with something changed.
+/// The options of subcommands that run a scenario many times with changes.
 struct VariantRunsOptions {
   std::string file;
   ScenarioOptions scenario;
@@ -19,11 +19,11 @@ struct VariantRunsOptions {
   std::optional<int> jobs;
 };
 
-/// `name`: the subcommand's, for the default of --out: runs/SCENARIO-NAME.
+/// `name`: the name of the subcommand, for the default of --out: runs/SCENARIO-NAME.
 void add_variant_runs_options(CLI::App& command, const std::string& name,
                               VariantRunsOptions& options);
 
-/// The scenario with the options applied, and then `changes`. Throws as `load_scenario`.
+/// The scenario with the options applied, then `changes`. Throws like `load_scenario`.
 Scenario load_changed(const VariantRunsOptions& options,
                       const std::vector<ScenarioOverride>& changes);
 
@@ -31,8 +31,8 @@ Scenario load_changed(const VariantRunsOptions& options,
 std::filesystem::path results_folder(const VariantRunsOptions& options, const std::string& name,
                                      const Scenario& scenario);
 
-/// Runs them as `run_cached` does, in the folder's `points`, with a line of progress: more runs of
-/// the same command follow by calling `run` again.
+/// Runs variants through `run_cached` in the folder's `points`, with a progress line. `run` can be
+/// called repeatedly within one command.
 class VariantRuns {
  public:
   VariantRuns(const VariantRunsOptions& options, std::filesystem::path folder)

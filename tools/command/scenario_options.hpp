@@ -11,7 +11,7 @@
 
 namespace gradsync {
 
-/// The options that change a scenario, the same for every subcommand that runs one.
+/// The options that modify a scenario, shared by every subcommand that runs one.
 struct ScenarioOptions {
   std::optional<std::string> backend;
   std::optional<std::int64_t> ranks;
@@ -21,11 +21,11 @@ struct ScenarioOptions {
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
-/// The options as assignments to the scenario, `set` first. Throws Error(kUsage) for a `set` that
-/// is none, Error(kBackendUnavailable) for a backend that gradsync has never heard of.
+/// The options as assignments to the scenario, `set` first. Throws Error(kUsage) for a malformed
+/// `set`, Error(kBackendUnavailable) for an unknown backend.
 std::vector<ScenarioOverride> overrides_of(const ScenarioOptions& options);
 
-/// Reads `file` with the options applied. Throws ConfigError for a mistake in either, and what
+/// Reads `file` with the options applied. Throws ConfigError for an error in either, and whatever
 /// `overrides_of` throws.
 Scenario load_scenario(const std::string& file, const ScenarioOptions& options);
 

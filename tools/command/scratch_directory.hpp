@@ -5,10 +5,10 @@
 
 namespace gradsync {
 
-/// A folder of the caller's own below the system's temporary one, removed with all that is in it.
+/// A private folder in the system's temporary directory, removed with its contents.
 class ScratchDirectory {
  public:
-  /// Throws Error(kUsage) when it cannot be made.
+  /// Throws Error(kUsage) if it cannot be created.
   explicit ScratchDirectory(const std::string& name);
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;

@@ -16,14 +16,14 @@ namespace gradsync {
 namespace {
 
 #ifdef GRADSYNC_HAVE_SIMGRID
-/// A progress line on standard error, where that is a terminal, as long as this lives.
+/// A progress line on standard error, if that is a terminal, for the lifetime of the object.
 class Progress {
  public:
   explicit Progress(const RunObserver& observer) : observer_(observer) {
     if (::isatty(STDERR_FILENO) != 1) return;
     line_ = std::make_shared<ProgressLine>(
         std::cerr, [] { return Seconds(std::chrono::steady_clock::now().time_since_epoch()); });
-    // SimGrid keeps its callbacks for ever; this one outlives the line and then does nothing.
+    // SimGrid keeps its callbacks forever; this one outlives the line and then does nothing.
     simgrid::s4u::Engine::on_time_advance_cb([weak = std::weak_ptr(line_)](double delta) {
       if (const auto line = weak.lock()) line->event(Seconds(delta));
     });
@@ -34,12 +34,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// What hears of the run in the observer's place; empty where there is nobody to tell.
+  /// Replaces the run's observer; empty if there is nobody to notify.
   RunObserver observer() {
     if (!line_) return observer_;
     return [this](const nlohmann::ordered_json& event) {
       line_->step();
-      line_->clear();  // what is printed of the event must not be written behind it
+      line_->clear();  // the event may print something
       if (observer_) observer_(event);
     };
   }

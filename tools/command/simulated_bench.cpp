@@ -22,7 +22,7 @@ Scenario scenario_of(const AccuracyTable& table, const Json& cluster, std::int64
   document["name"] = table.file.stem().string();
   document["backend"] = "sim";
   document["ranks"] = ranks;
-  // A simulated transfer of 16 GiB may well take longer than the 30 s that real ones get.
+  // A simulated transfer of 16 GiB may take longer than the default timeout of 30 s.
   document["timeout"] = "1h";
   if (!cluster.is_null()) document["cluster"] = cluster;
   std::vector<ScenarioOverride> overrides;

@@ -25,7 +25,8 @@ struct SweepOptions {
   std::string format = "text";
 };
 
-/// Every point is read before the first runs: a mistake in the last value is known at once.
+/// Loads every point before the first one runs, so that an error in the last value is reported at
+/// once.
 std::vector<Scenario> load_points(const SweepOptions& options,
                                   const std::vector<SweepPoint>& points) {
   std::vector<Scenario> scenarios;

@@ -5,8 +5,8 @@
 
 namespace gradsync {
 
-/// How text for a person is dressed. Plain text unless standard output is a terminal that wants
-/// colours: NO_COLOR (no-color.org) and TERM=dumb are respected.
+/// Styles for human-readable text. Plain unless standard output is a terminal that supports colors;
+/// respects NO_COLOR (no-color.org) and TERM=dumb.
 class Style {
  public:
   static Style for_standard_output();

@@ -21,7 +21,7 @@ struct TuneOptions {
   bool json = false;
 };
 
-/// Of all parameters, which is also what the buckets hold.
+/// The size of all parameters, and thus of all buckets.
 Bytes model_bytes(const Scenario& scenario) {
   const auto inputs = load_inputs(scenario);
   const auto model = make_model(scenario, *inputs, 0, 1, meta_device());

@@ -21,7 +21,7 @@ struct ValidateOptions {
   bool rows = false;
 };
 
-/// A folder stands for the tables directly in it, in the order of their names.
+/// A folder stands for the tables directly inside it, by name.
 std::vector<fs::path> table_files(const std::vector<std::string>& paths) {
   std::vector<fs::path> files;
   for (const fs::path path : paths) {

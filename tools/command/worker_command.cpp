@@ -20,8 +20,8 @@ struct WorkerOptions {
   bool progress = false;
 };
 
-/// One rank of a run whose parent is Backend::run: it takes its place from the environment, leaves
-/// its report in the parent's folder, and says on standard error what ended it.
+/// One rank of a run started by Backend::run: takes its rank from the environment, writes its
+/// report to the parent's folder, and prints the error that ended it to standard error.
 int work(const WorkerOptions& options) {
   const Scenario scenario = load_scenario(options.scenario);
   const auto environment = resolve_rank_environment({});
