@@ -12,8 +12,9 @@ namespace gradsync {
 
 namespace {
 
-/// As Gloo's rendezvous does it, whose connections the simulator takes for granted: where a rank
-/// has published a wrong address the others fail, and it waits for them in its first collective.
+/// Models the failure of Gloo's rendezvous, whose connections the simulator otherwise takes for
+/// granted: if a rank has published a wrong address, the others fail, and it waits for them in its
+/// first collective.
 void connect_to_others(const Scenario& scenario, int rank) {
   const std::vector<int> wrong =
       ranks_with_wrong_address(scenario.faults, static_cast<int>(scenario.ranks));
@@ -27,7 +28,7 @@ void connect_to_others(const Scenario& scenario, int rank) {
       others);
 }
 
-/// What the scenario says of the cluster and what happens to it, and what the body needs there.
+/// Collects the scenario's cluster, its faults and imperfections, and the needs of the body.
 SimulationOptions options_for(const Scenario& scenario, const RankBody& body) {
   SimulationOptions options{make_group_options(scenario)};
   options.fidelity = scenario.fidelity;
@@ -58,7 +59,7 @@ RunOutcome run_simulated(const Scenario& scenario, const RankBody& body,
                       rank_main(runtime, report);
                     });
   } catch (const ConfigError& error) {
-    // The platform knows the place of what it cannot do, and not the file.
+    // The platform knows the location of an unsupported value, but not the file.
     ConfigError::Details details = error.details();
     if (details.file.empty()) details.file = scenario.file;
     throw ConfigError(details);

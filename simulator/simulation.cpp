@@ -42,11 +42,12 @@ struct SimRank {
   SimProcessGroup process_group;
   RankReport report;
   bool has_ended = false;
-  /// For a fault that blocks the rank: nobody releases it.
+  /// For a fault that blocks the rank; never released.
   simgrid_compat::s4u::SemaphorePtr never = simgrid_compat::s4u::Semaphore::create(0);
 };
 
-/// What a closed form cannot answer: it knows what the cables give, but not what passes when.
+/// Whether the analytic model is insufficient: it knows the bandwidth of cables, but not when data
+/// passes over them.
 bool needs_flows(const SimulationOptions& options) {
   const ImperfectionSpec& spec = options.imperfections;
   return !spec.traffic.empty() ||
@@ -86,7 +87,8 @@ std::string describe_fidelity(Fidelity fidelity, Fidelity chosen, int ranks, int
   return text;
 }
 
-/// A measured rate of all-reduces in the place of the links' own: then it is paid twice.
+/// A hint if the links have a measured rate of all-reduces instead of their own, because the cost
+/// is then counted twice.
 std::optional<std::string> hint_on_links(const ClusterSpec& cluster) {
   if (cluster.node_topology != ClusterSpec::NodeTopology::kPcieTree ||
       cluster.intra_node.bandwidth.value != cluster.pcie_socket.bandwidth.value) {
@@ -105,7 +107,7 @@ Bytes peak_rss_bytes() {
   return static_cast<Bytes>(usage.ru_maxrss) * 1024;
 }
 
-/// Ends a rank's report: what it has filled in itself stays.
+/// Completes a rank's report, but keeps what the rank itself has filled in.
 void close_report(SimRank& rank, RankState state) {
   RankReport& report = rank.report;
   if (report.state == RankState::kRunning) report.state = state;
@@ -114,8 +116,8 @@ void close_report(SimRank& rank, RankState state) {
   rank.has_ended = true;
 }
 
-/// The other ranks' reports after the first's: how they ended. Their steps and collectives are rank
-/// 0's and stand there.
+/// Adds the other ranks' reports after the first: only how they ended. Their steps and collectives
+/// equal rank 0's.
 void add_like(std::vector<RankReport>& reports, int ranks) {
   RankReport like = reports.front();
   like.steps.clear();
@@ -130,14 +132,14 @@ void add_like(std::vector<RankReport>& reports, int ranks) {
   }
 }
 
-/// What the other ranks are told when this one has failed.
+/// The failure reported to the other ranks when this one has failed.
 SimGroup::Failure failure_of(const RankReport& report) {
   const ErrorCode code = report.error_code.value_or(ErrorCode::kInternal);
   return {code == ErrorCode::kDesync ? code : ErrorCode::kPeerFailed,
           fmt::format("rank {} failed: {}", report.rank, report.error)};
 }
 
-/// What is left of a rank whose process ends so: nothing but how it ended.
+/// What remains of a rank whose process ends without a word: only how it ended.
 void leave_no_word(SimRank& rank, const ProcessEnd& end, Seconds ended) {
   const RankReport report = std::exchange(rank.report, RankReport{});
   rank.report.rank = report.rank;
@@ -185,7 +187,7 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
   }
   failed = failed || rank.report.state == RankState::kFailed;
   rank.report.clean_up_since.reset();
-  // Outside the handler: other ranks run while this one sleeps off its debt.
+  // Outside the catch block: other ranks run while this one pays its time debt.
   rank.clock.settle();
   if (process_end) return end_without_a_word(rank, group, *process_end);
   close_report(rank, failed ? RankState::kFailed : RankState::kFinished);
@@ -205,7 +207,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   const ImperfectionSpec& imperfections = options.imperfections;
   const Fidelity fidelity = resolve(options, ranks);
   std::unique_ptr<Links> links;
-  // Links that are not alike have to be looked up in the platform.
+  // Links that differ must be looked up in the platform.
   if (fidelity == Fidelity::kAnalytic && imperfections.links.empty()) {
     links = make_structural_links(cluster, ranks);
   }
@@ -213,7 +215,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   const int actors = folded ? 1 : ranks;
 
   SimEngine engine;
-  // Where the closed form knows the links itself, SimGrid needs a place for the actors alone.
+  // If the analytic model knows the links itself, SimGrid needs hosts only for the actors.
   const std::int64_t nodes = (ranks + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   const std::vector<TrafficFlow> traffic =
       draw_traffic(imperfections, cluster.platform_file.empty() ? nodes : ranks);
@@ -232,7 +234,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   group_options.communication_threads = options.communication_threads;
   group_options.collectives_of = [&](int of_ranks, RankNetwork& of_network) {
     const auto latency = [&of_network](int from, int to) { return of_network.latency(from, to); };
-    // The closed form shares the cables among the job's collectives; a subgroup has flows.
+    // The analytic model shares the cables only among the job's collectives; subgroups use flows.
     const Fidelity of_group = fidelity == Fidelity::kAnalytic ? Fidelity::kFlow : fidelity;
     return std::make_unique<CollectiveFactory>(cluster, options.communication, of_ranks, of_group,
                                                nullptr, latency);
@@ -256,7 +258,7 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   Seconds end{0};
   engine.run([&] {
     end = engine.now();
-    // What a rank does not say itself while its stack is unwound.
+    // What a rank does not report itself while its stack is unwound.
     for (const auto& member : members) {
       RankReport& report = member->report;
       if (member->has_ended || report.state != RankState::kRunning) continue;

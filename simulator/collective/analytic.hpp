@@ -9,16 +9,16 @@
 
 namespace gradsync {
 
-/// The closed form of a plan: each edge takes as long as the busiest of its links needs for all
-/// bytes that pass it, and the plan says what a phase takes with such edges (Plan::duration).
-/// Nothing else shares the network. Thread-safety: none.
+/// The analytic time of a plan: each edge takes the time that its busiest link needs for all bytes
+/// crossing it, and the plan derives the duration of a phase from its edges (Plan::duration).
+/// Ignores all other load on the network. Not thread-safe.
 class AnalyticTimer {
  public:
   explicit AnalyticTimer(Links& links) : links_(&links) {}
 
-  /// From when the last rank has joined until all are done.
+  /// From the arrival of the last rank until all ranks are done.
   Seconds duration(const std::shared_ptr<const Plan>& plan, Bytes bytes);
-  /// The link that held up the last plan that was asked for, or the library.
+  /// The link that limited the last plan passed to `duration`, or the library.
   const std::string& bottleneck() const noexcept { return bottleneck_; }
 
  private:

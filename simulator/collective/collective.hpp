@@ -12,36 +12,38 @@ namespace gradsync {
 
 class SimClock;
 
-/// One collective as one rank issued it.
+/// One collective as issued by one rank.
 struct Operation {
   int rank = 0;
   CollectiveRecord record;
   Tensor input;   ///< all-gather: this rank's slice; otherwise undefined
   Tensor output;  ///< undefined for a barrier
   bool done = false;
-  /// Of the rank, which has to know what it has under way; null where nobody does.
+  /// The clock of the rank, which tracks collectives in flight; null if not needed.
   SimClock* clock = nullptr;
 };
 using OperationPtr = std::shared_ptr<Operation>;
 
-/// One collective among all ranks: it learns of each rank's arrival, sends messages, and says for
-/// each rank when its result is there. Lives until its last message has arrived. Kernel context
-/// only, so that its steps never interleave.
+/// One collective over all ranks. It learns of each rank's arrival, sends messages, and reports for
+/// each rank when its result is ready. Lives until its last message has arrived. Kernel context
+/// only, so its steps never interleave.
 ///
 /// How a collective becomes flows, in short (CollectiveFactory decides):
-/// - Gloo's own, with its bits: all-reduce in the ring of RingPlan, all-gather in a ring, broadcast
-///   in a binomial tree, barrier by dissemination (message_ring, flow_ring, tree_collectives);
+/// - Gloo's own algorithms, with Gloo's bits: all-reduce in the ring of RingPlan, all-gather in a
+///   ring, broadcast in a binomial tree, barrier by dissemination (message_ring, flow_ring,
+///   tree_collectives);
 /// - everything else follows a Plan (plan_collective): NCCL's algorithms, Gloo's bcube and
 ///   halving-doubling, hierarchical.
-/// A message is one flow from rank to rank. With fidelity `flow` all messages of one hop are one
-/// flow; with `analytic` there are none.
+/// A message is one flow from rank to rank. With fidelity `flow` all messages of a hop are one
+/// flow; with `analytic` there are no flows.
 class Collective : public std::enable_shared_from_this<Collective> {
  public:
   struct Context {
     RankNetwork* network;
-    int ranks;  ///< that have an actor
-    int alike;  ///< ranks for which each of them stands, itself among them
-    /// Is called once for each rank, when its result is there and all that it sent was received.
+    int ranks;  ///< ranks that have an actor
+    int alike;  ///< number of ranks each actor represents, including itself
+    /// Called once for each rank, when its result is ready and everything it sent has been
+    /// received.
     std::function<void(Operation&)> completed;
   };
 
@@ -49,7 +51,7 @@ class Collective : public std::enable_shared_from_this<Collective> {
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
 
-  /// Every rank joins once, with collectives that have the same signature.
+  /// Every rank joins once, with a collective of the same signature.
   void join(OperationPtr operation);
 
  protected:

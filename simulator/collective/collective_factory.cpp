@@ -9,7 +9,7 @@
 namespace gradsync {
 namespace {
 
-/// One rank, or nothing to send: no message, and no waiting for one another, as in Gloo.
+/// One rank, or nothing to send: no messages, and no waiting for each other, as in Gloo.
 class LocalCollective final : public Collective {
  public:
   explicit LocalCollective(const Context& context) : Collective(context) {}
@@ -18,7 +18,7 @@ class LocalCollective final : public Collective {
   void on_join(int rank) override { complete(rank); }
 };
 
-/// Gloo's own, message by message (or hop by hop) and with its bits.
+/// Gloo's own algorithms, message by message (or hop by hop), bit-identical.
 std::shared_ptr<Collective> make_gloo(const Collective::Context& context,
                                       const CollectiveRecord& first, bool flows) {
   switch (first.op) {

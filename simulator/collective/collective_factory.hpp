@@ -9,10 +9,10 @@
 
 namespace gradsync {
 
-/// Makes the collectives of one simulated job: the library's plan at the fidelity of the run.
+/// Creates the collectives of one simulated job: the library's plan at the fidelity of the run.
 class CollectiveFactory {
  public:
-  /// `fidelity` is not kAuto. `links` is used by kAnalytic and must outlive the factory.
+  /// `fidelity` must not be kAuto. kAnalytic uses `links`, which must outlive the factory.
   CollectiveFactory(const ClusterSpec& cluster, const CommunicationSpec& communication, int ranks,
                     Fidelity fidelity, Links* links, WireLatency wire);
 
@@ -21,7 +21,7 @@ class CollectiveFactory {
   Seconds per_operation() const noexcept { return per_operation_; }
   const Planner& planner() const noexcept { return planner_; }
 
-  /// The collective that `first`, the record of the rank that came first, describes.
+  /// Creates the collective described by `first`, the record of the first rank to arrive.
   std::shared_ptr<Collective> make(const Collective::Context& context,
                                    const CollectiveRecord& first);
 

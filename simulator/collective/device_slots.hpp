@@ -5,20 +5,19 @@
 
 namespace gradsync {
 
-/// Room on a rank's device for the kernels of collectives, over all process groups. A kernel holds
-/// its slot from its start to the end of the collective, also while it waits for other ranks: so
-/// devices that start the same collectives in another order can wait for each other for ever.
-/// Kernel context only.
+/// The slots of a rank's device for collective kernels, shared by all process groups. A kernel
+/// holds its slot from its start to the end of the collective, even while it waits for other ranks.
+/// Devices that start the same collectives in different orders can therefore deadlock. Kernel
+/// context only.
 class DeviceSlots {
  public:
-  /// `newest_first`: of those that wait the device starts the one that asked last, else the one
-  /// that asked first.
+  /// `newest_first`: whether a free slot goes to the newest waiter instead of the oldest.
   DeviceSlots(int slots, bool newest_first) : free_(slots), newest_first_(newest_first) {}
 
-  /// Takes a slot and returns true, or notes that `who` waits: `retry` is called once, when it may
-  /// ask again. One that waits already keeps its place.
+  /// Takes a slot and returns true, or registers `who` as a waiter: `retry` is called once, when it
+  /// may try again. A waiter that is already registered keeps its place.
   bool take(const void* who, std::function<void()> retry);
-  /// A kernel has ended.
+  /// Frees the slot of a kernel that has ended.
   void release();
 
  private:

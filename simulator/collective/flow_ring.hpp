@@ -5,21 +5,21 @@
 
 namespace gradsync {
 
-/// A ring whose messages are merged into one flow a hop, for scale: n flows instead of n * 2(n-1)
-/// times the segments of a chunk.
+/// A ring whose messages are merged into one flow per hop, for scale: n flows instead of n * 2(n-1)
+/// times the segments per chunk.
 ///
-/// When all ranks have joined, each hop carries `steps` * `step_bytes` bytes at once, and ends
-/// `steps` latencies of the hop after its last byte has left: steps * (a + step_bytes / b) on a
-/// free hop, what MessageRing takes. The slowest hop ends the collective, for all ranks at the same
-/// instant. Under contention the bytes share cables as those of the messages do; what is lost is
-/// that a fast hop would wait for a slow one step by step, and that a rank that is late only stops
-/// its neighbours once they need its data.
+/// Once all ranks have joined, each hop carries `steps` * `step_bytes` bytes at once, and ends
+/// `steps` hop latencies after its last byte has left: steps * (a + step_bytes / b) on an
+/// uncontended hop, the same as MessageRing. The slowest hop ends the collective, for all ranks at
+/// the same time. Under contention the bytes share cables as those of the messages do. Not modeled:
+/// a fast hop that waits for a slow one step by step, and a late rank that stalls its neighbors
+/// only once they need its data.
 class FlowRing : public Collective {
  protected:
   /// `direction` +1 or -1: rank r sends to r + direction.
   FlowRing(const Context& context, int direction, std::int64_t steps, Bytes step_bytes);
 
-  /// All results at once; nothing to do for meta tensors.
+  /// Delivers all results at once; does nothing for meta tensors.
   virtual void deliver() = 0;
 
   void on_join(int rank) final;
@@ -34,11 +34,11 @@ class FlowRing : public Collective {
   std::int64_t steps_;
   Bytes step_bytes_;
   int joined_ = 0;
-  int flows_ = 0;        // under way
-  Seconds finished_{0};  // when the slowest hop so far has paid its latencies
+  int flows_ = 0;        // in flight
+  Seconds finished_{0};  // when the slowest finished hop has paid its latencies
 };
 
-/// As MessageAllreduce, in time and in bits.
+/// Equivalent to MessageAllreduce, in time and in bits.
 class FlowAllreduce final : public FlowRing {
  public:
   FlowAllreduce(const Context& context, const CollectiveRecord& record);
@@ -54,7 +54,7 @@ class FlowAllreduce final : public FlowRing {
   std::size_t element_size_;
 };
 
-/// As MessageAllgather.
+/// Equivalent to MessageAllgather.
 class FlowAllgather final : public FlowRing {
  public:
   FlowAllgather(const Context& context, const CollectiveRecord& record);

@@ -38,7 +38,7 @@ void MessageRing::arrive(int sender, int first) {
   }
   flows.erase(flow);
   receive(next(sender));
-  // The receiver has something to pass on, and the sender room to send.
+  // The receiver now has something to forward, and the sender room to send.
   advance({next(sender), sender});
 }
 
@@ -52,12 +52,13 @@ void MessageRing::receive(int rank) {
 }
 
 void MessageRing::advance(std::vector<int> senders) {
-  // A stack and no recursion: messages without bytes arrive at once, and there may be millions.
+  // A stack instead of recursion: empty messages arrive immediately, and there may be millions.
   while (!senders.empty()) {
     const int rank = senders.back();
     senders.pop_back();
     while (may_send(rank)) {
-      // Messages that leave at one instant would share the hop and arrive together: one flow.
+      // Messages that leave at the same time would share the hop and arrive together: send one
+      // flow.
       const std::int64_t first = ends_[index(rank)].sent;
       Bytes bytes = 0;
       std::int64_t count = 0;
@@ -69,7 +70,7 @@ void MessageRing::advance(std::vector<int> senders) {
       if (count > 0) {
         const Flow flow{static_cast<int>(first), static_cast<int>(count)};
         ends_[index(rank)].flows.push_back(flow);
-        // What it captures is small enough for a std::function to need no memory of its own.
+        // The capture is small enough for std::function to avoid an allocation.
         send(rank, next(rank), bytes, [this, rank, first = flow.first] { arrive(rank, first); });
       } else {
         ++ends_[index(rank)].sent;
@@ -111,8 +112,8 @@ void MessageAllreduce::deliver(int sender, int receiver, std::int64_t message) {
   const std::byte* from = data(sender);
   std::byte* to = data(receiver);
   if (from == nullptr || to == nullptr) return;
-  // Read out of the sender's tensor: the sender will not change this segment before it has gone all
-  // the way round.
+  // Read from the sender's tensor: the sender does not change this segment before it has travelled
+  // around the ring.
   const std::int64_t segment = plan_.segment_of_message(sender, message);
   const auto bytes = static_cast<std::size_t>(plan_.length(segment));
   from += plan_.offset(segment);

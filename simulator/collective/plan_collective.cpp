@@ -124,13 +124,13 @@ void MessageCollective::try_send(std::size_t phase, int number) {
   const PlanEdge& edge = current.edges[static_cast<std::size_t>(number)];
   EdgeState& state = edges_[phase][static_cast<std::size_t>(number)];
   const int messages = plan().messages(current, record().bytes);
-  // Both ends have come so far: a receiver that is not there yet has nowhere to put it.
+  // Both ends must have reached this phase: a receiver that has not cannot accept data.
   const auto is_there = [&](int rank) {
     const RankState& end = states_[index(rank)];
     return end.ready && end.phase >= phase;
   };
   if (state.busy || state.sent == messages || !is_there(edge.from) || !is_there(edge.to)) return;
-  const int needed = state.sent - current.lag;  // of each edge before this one
+  const int needed = state.sent - current.lag;  // number needed of each edge before this one
   for (const int before : edge.after) {
     if (edges_[phase][static_cast<std::size_t>(before)].arrived <= needed) return;
   }
@@ -143,7 +143,7 @@ void MessageCollective::try_send(std::size_t phase, int number) {
 void MessageCollective::sent(std::size_t phase, int number, Seconds begun) {
   const int messages = plan().messages(plan().phases()[phase], record().bytes);
   const Seconds due = begun + plan().least(record().bytes) / messages;
-  if (due > network().now()) {  // the library is slower than the wires
+  if (due > network().now()) {  // the library is slower than the network
     after(due - network().now(), [this, phase, number] { left(phase, number); });
   } else {
     left(phase, number);
@@ -219,8 +219,8 @@ void FlowCollective::start_phase() {
 
 void FlowCollective::end_phase() {
   const PlanPhase& phase = plan().phases()[phase_++];
-  // How the edges share the links, from the plan; how long that takes, from the flows, which share
-  // them with others too.
+  // The plan determines how the edges share the links; the flows, which also share them with
+  // others, how long that takes.
   EdgeTimes times;
   if (phase.ring_size == 0 && !phase.in_step) {
     times = edge_times(

@@ -8,9 +8,9 @@
 
 namespace gradsync {
 
-/// A collective that follows a plan. Its values: an all-reduce adds up in the order of the ranks,
-/// whatever way its messages take; they are handed out when the first rank is done, which for an
-/// all-reduce no rank is before all have joined.
+/// A collective that follows a plan. An all-reduce sums in rank order, whatever route its messages
+/// take. Results are delivered when the first rank is done, which for an all-reduce is after all
+/// ranks have joined.
 class PlanCollective : public Collective {
  protected:
   PlanCollective(const Context& context, std::shared_ptr<const Plan> plan,
@@ -18,9 +18,9 @@ class PlanCollective : public Collective {
 
   const Plan& plan() const noexcept { return *plan_; }
   const CollectiveRecord& record() const noexcept { return record_; }
-  /// On the wire, of an edge with this share.
+  /// Bytes on the wire for an edge with this share.
   double wire_bytes(double share) const;
-  /// Hands out the values: to one rank, that is done.
+  /// Delivers the result to a rank that is done.
   void deliver(int rank);
   void deliver_to_all();
 
@@ -32,8 +32,8 @@ class PlanCollective : public Collective {
   bool reduced_ = false;
 };
 
-/// Every message of the plan. An edge sends one after the other: the next leaves when the last byte
-/// of the one before has left, and what it passes on has arrived.
+/// Simulates every message of the plan. An edge sends its messages in sequence: the next one leaves
+/// when the last byte of the previous one has left and the data it forwards has arrived.
 class MessageCollective final : public PlanCollective {
  public:
   MessageCollective(const Context& context, std::shared_ptr<const Plan> plan,
@@ -71,8 +71,8 @@ class MessageCollective final : public PlanCollective {
   std::vector<std::vector<std::pair<std::size_t, int>>> edges_to_;
 };
 
-/// One flow for all messages from one rank to another, phase by phase; all ranks are done at the
-/// same instant.
+/// One flow for all messages from one rank to another, phase by phase; all ranks finish at the same
+/// time.
 class FlowCollective final : public PlanCollective {
  public:
   FlowCollective(const Context& context, std::shared_ptr<const Plan> plan,
@@ -86,15 +86,15 @@ class FlowCollective final : public PlanCollective {
   void end_phase();
 
   std::size_t phase_ = 0;
-  std::size_t flows_ = 0;             // under way
+  std::size_t flows_ = 0;             // in flight
   std::vector<std::size_t> flow_of_;  // by edge of the phase
   std::vector<double> flow_seconds_;  // by flow
   int joined_ = 0;
   Seconds begun_{0};
 };
 
-/// Takes a time that was worked out beforehand, from when all ranks have joined. Collectives of one
-/// group follow one another: what shares a network is as slow as what waits for it.
+/// Takes a precomputed time, starting when all ranks have joined. Collectives of one group run one
+/// after another: sharing the network takes as long as waiting for it.
 class TimedCollective final : public PlanCollective {
  public:
   TimedCollective(const Context& context, std::shared_ptr<const Plan> plan,

@@ -115,7 +115,7 @@ void SimGroup::start(const OperationPtr& operation) {
                             signature(meeting.first_record), job_rank(rank), signature(record))});
     return;
   }
-  // A copy: the meeting is over when the last rank's result is there, perhaps before join returns.
+  // A copy: the meeting ends when the last rank's result is ready, possibly before join returns.
   const std::shared_ptr<Collective> collective = found->second.collective;
   if (++found->second.joined == present()) network_->loads().begin_communication();
   const Seconds overhead = collectives_->per_operation();
@@ -127,7 +127,7 @@ void SimGroup::start(const OperationPtr& operation) {
 }
 
 void SimGroup::completed(Operation& operation) {
-  if (failure_) return;  // at this very instant, while results were handed out
+  if (failure_) return;  // failed while results were being delivered
   const int rank = operation.rank;
   const std::int64_t sequence = operation.record.sequence;
   Member& m = member(rank);
@@ -167,7 +167,7 @@ void SimGroup::shutdown(int rank) {
 }
 
 void SimGroup::wait_for_all(int rank, int& count, const char* what, Phase phase) {
-  Operation last;  // stands for the wait in messages
+  Operation last;  // represents the wait in messages
   last.rank = rank;
   last.record.group = options_.name;
   last.record.op = OpType::kBarrier;
@@ -196,7 +196,7 @@ void SimGroup::fail(const Failure& failure) {
   });
 }
 
-/// Kernel: nothing of this group moves any more.
+/// In the kernel: stops everything in this group.
 void SimGroup::end_all(const Failure& failure) {
   failure_ = failure;
   network_->close();

@@ -18,62 +18,62 @@
 
 namespace gradsync {
 
-/// What all ranks of a simulated process group share: which collectives each has issued, the
-/// collectives under way, and the first failure.
+/// State shared by all ranks of a simulated process group: the collectives issued by each rank, the
+/// collectives in flight, and the first failure.
 ///
 /// Each rank has a queue, like the communication thread of a Gloo process: its collectives start in
-/// the order in which they were issued, at most `communication_threads` at a time, while the rank's
-/// actor goes on. A rank that is late is simply not there yet: the messages that need it wait.
+/// issue order, at most `communication_threads` at a time, while the rank's actor continues.
+/// Messages that need a late rank wait for it.
 class SimGroup {
  public:
   struct Options : GroupOptions {
     int communication_threads = 1;
-    /// Makes the collectives of a subgroup, on its network.
+    /// Creates the factory for the collectives of a subgroup, on its network.
     std::function<std::unique_ptr<CollectiveFactory>(int ranks, RankNetwork& network)>
         collectives_of = {};
-    std::vector<int> members = {};  ///< of a subgroup: its ranks' numbers in the job
-    /// By the rank's number in the job, shared by its groups; empty: all devices have room.
+    std::vector<int> members = {};  ///< of a subgroup: job ranks of its members
+    /// By job rank, shared by all groups; empty: no device has a limit.
     std::vector<std::shared_ptr<DeviceSlots>> device_slots = {};
   };
-  /// Why the group is of no use any more.
+  /// Why the group is no longer usable.
   struct Failure {
-    ErrorCode code = ErrorCode::kInternal;  ///< for the ranks that did nothing wrong
+    ErrorCode code = ErrorCode::kInternal;  ///< error code on ranks that did nothing wrong
     std::string cause;
   };
 
-  /// `present` ranks, 0 and up, have an actor; where that is not all that `collectives` knows of,
-  /// those that have stand for the others, which are like them in everything.
+  /// Ranks 0 to `present` - 1 have an actor. If `collectives` has more ranks, these represent the
+  /// others, which behave identically.
   SimGroup(SimEngine& engine, RankNetwork& network, CollectiveFactory& collectives, int present,
            Options options);
 
-  /// The group of some of this group's ranks that has this name: made when the first of them asks
-  /// for it. It shares waits and failures with this group, the job's.
+  /// The subgroup of this group's `members` with this name, created on first request. It shares
+  /// waits and failures with this group, which is the job's.
   SimGroup& subgroup(const std::string& name, const std::vector<int>& members);
-  /// Actor of `rank`: returns when all ranks have called it. Once.
+  /// On the rank's actor: returns when all ranks have called it. Call it once.
   void assemble(int rank);
-  /// Actor of `rank`: returns when the job has failed, which may be never.
+  /// On the rank's actor: returns when the job has failed, possibly never.
   Failure wait_for_failure(int rank);
-  /// The number that a rank of this group has in the job.
+  /// Converts a rank of this group to its rank in the job.
   int job_rank(int rank) const { return network_->job_rank(rank); }
 
   const Options& options() const noexcept { return options_; }
   /// Ranks of the job.
   int size() const noexcept { return collectives_->ranks(); }
 
-  /// Before the first collective of `rank`.
+  /// Call before the first collective of `rank`.
   void enrol(int rank, FlightRecorder& recorder);
 
-  /// Actor of the operation's rank. Returns at once.
+  /// On the rank's actor. Returns immediately.
   void issue(const OperationPtr& operation);
-  /// Actor of the operation's rank: returns when its result is there; throws CommError.
+  /// On the rank's actor: returns when the result is ready; throws CommError.
   void wait(Operation& operation);
-  /// Whether `wait` would return or throw at once.
+  /// Whether `wait` would return or throw immediately.
   bool is_over(const Operation& operation) const;
-  /// Actor of `rank`: see ProcessGroup::shutdown.
+  /// On the rank's actor: see ProcessGroup::shutdown.
   void shutdown(int rank);
 
-  /// From any context: the first failure ends what is pending or comes later on every rank. Ranks
-  /// learn of it at this instant.
+  /// From any context: the first failure ends all pending and later collectives on every rank.
+  /// Ranks learn of it at the current time.
   void fail(const Failure& failure);
 
  private:
@@ -95,10 +95,10 @@ class SimGroup {
   int present() const noexcept { return static_cast<int>(members_.size()); }
   Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   SimGroup(SimGroup& parent, const std::string& name, const std::vector<int>& members);
-  /// Actor of `rank`: adds one to `count` and waits until all ranks have.
+  /// On the rank's actor: increments `count` and waits until all ranks have.
   void wait_for_all(int rank, int& count, const char* what, Phase phase);
   void end_all(const Failure& failure);
-  /// Null where the rank's device has room for any number of collectives.
+  /// Null if the rank's device has no limit.
   DeviceSlots* slots_of(int rank) const;
   void start_next(int rank);
   void start(const OperationPtr& operation);
@@ -107,16 +107,16 @@ class SimGroup {
   [[noreturn]] void throw_timeout(const Operation& operation);
 
   SimEngine* engine_;
-  std::unique_ptr<RankNetwork> own_network_;            // a subgroup's
-  std::unique_ptr<CollectiveFactory> own_collectives_;  // a subgroup's
+  std::unique_ptr<RankNetwork> own_network_;            // of a subgroup
+  std::unique_ptr<CollectiveFactory> own_collectives_;  // of a subgroup
   RankNetwork* network_;
   CollectiveFactory* collectives_;
   Options options_;
-  std::shared_ptr<WaitingRoom> waiting_room_;  // of the job; seats by the job's ranks
+  std::shared_ptr<WaitingRoom> waiting_room_;  // of the job, with a seat per job rank
   SimGroup* parent_ = nullptr;
   std::map<std::string, std::unique_ptr<SimGroup>> subgroups_;
   std::vector<Member> members_;               // by rank
-  std::map<std::int64_t, Meeting> meetings_;  // by sequence number; those under way
+  std::map<std::int64_t, Meeting> meetings_;  // by sequence number; in flight
   int ranks_done_ = 0;
   int ranks_assembled_ = 0;
   std::optional<Failure> failure_;

@@ -8,15 +8,15 @@
 
 namespace gradsync {
 
-/// One simulated rank's end of a SimGroup. Issuing a collective and waiting for it first pay the
-/// clock's debt, so that both happen at the instant that the rank's clock shows. So does asking
-/// `Work::is_completed`; simulated time does not pass by asking, so a rank that polls must spend
-/// some (Clock::advance) in between.
+/// One simulated rank's view of a SimGroup. Issuing a collective and waiting for it first pay the
+/// clock's debt, so that both happen at the time shown by the rank's clock. So does
+/// `Work::is_completed`. Polling takes no simulated time, so a rank that polls must spend some
+/// (Clock::advance) in between.
 ///
-/// Failures: kTimeout where a wait (or shutdown) lasted longer than the group's timeout, kDesync on
-/// all ranks when collectives that meet differ, otherwise what `SimGroup::fail` was told. A wait
-/// that nothing can end any more throws no Error: SimGrid finds the deadlock at once and unwinds
-/// the rank's stack with an exception that must not be caught.
+/// Failures: kTimeout if a wait (or shutdown) exceeds the group's timeout, kDesync on all ranks if
+/// matching collectives differ, otherwise the failure passed to `SimGroup::fail`. A wait that can
+/// never end throws no Error: SimGrid detects the deadlock immediately and unwinds the rank's stack
+/// with an exception that must not be caught.
 class SimProcessGroup final : public ProcessGroup {
  public:
   SimProcessGroup(int rank, SimGroup& group, SimClock& clock,

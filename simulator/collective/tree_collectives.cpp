@@ -67,7 +67,7 @@ DisseminationBarrier::DisseminationBarrier(const Context& context)
 
 void DisseminationBarrier::on_join(int rank) {
   send_what_is_due(rank);
-  for (int round = 0; round < rounds_; ++round) {  // those who wait for this rank to be there
+  for (int round = 0; round < rounds_; ++round) {  // ranks waiting for this rank to join
     send_what_is_due((rank - distance(round) + ranks()) % ranks());
   }
 }

@@ -6,9 +6,9 @@
 
 namespace gradsync {
 
-/// Gloo's broadcast (gloo/broadcast.cc): a binomial tree over the ranks counted from the root. In
-/// round i the first 2^i of them, which have the data, each send all of it to the one 2^i further
-/// on; a rank starts its sends together as soon as it has the data. Uncontended it takes ceil(log2
+/// Gloo's broadcast (gloo/broadcast.cc): a binomial tree over the ranks, counted from the root. In
+/// round i the first 2^i ranks, which have the data, each send all of it to the rank 2^i further
+/// on; a rank starts its sends together as soon as it has the data. Uncontended, it takes ceil(log2
 /// n) * a + (the sends that share the root's cable) * S / b.
 class TreeBroadcast final : public Collective {
  public:
@@ -32,8 +32,8 @@ class TreeBroadcast final : public Collective {
   std::vector<int> undelivered_;  // by rank: children that have not received
 };
 
-/// Gloo's barrier (gloo/barrier.cc), dissemination: in round i each rank sends an empty message to
-/// rank + 2^i and waits for that of rank - 2^i; ceil(log2 n) rounds of a latency.
+/// Gloo's barrier (gloo/barrier.cc) by dissemination: in round i each rank sends an empty message
+/// to rank + 2^i and waits for the message of rank - 2^i; ceil(log2 n) rounds of one latency.
 class DisseminationBarrier final : public Collective {
  public:
   explicit DisseminationBarrier(const Context& context);
@@ -48,8 +48,8 @@ class DisseminationBarrier final : public Collective {
   int target(int rank, int round) const noexcept { return (rank + distance(round)) % ranks(); }
 
   struct End {
-    int round = 0;              // that it is in
-    int sent = 0;               // rounds whose message has left
+    int round = 0;              // current round
+    int sent = 0;               // number of rounds whose message has left
     std::vector<bool> arrived;  // by round
   };
   int rounds_ = 0;

@@ -74,7 +74,7 @@ void LinkLoads::open(Link* link) {
 }
 
 Seconds LinkLoads::time_to_open(const Way& way) const {
-  constexpr Seconds kMargin{1e-9};  // events of one instant have no order
+  constexpr Seconds kMargin{1e-9};  // events at the same time are unordered
   Seconds longest{0};
   if (closed_ == 0) return longest;
   for (const Number link : way) {

@@ -11,9 +11,9 @@
 
 namespace gradsync {
 
-/// Keeps account of the links of a simulation: the bytes that the job and others send over each,
-/// and the bandwidth that it had for them, which may change. Before the simulation runs, or in the
-/// kernel.
+/// Tracks the links of a simulation: the bytes of the job and of background traffic over each link,
+/// and the link's bandwidth, which may change over time. Use it before the simulation runs, or in
+/// kernel context.
 class LinkLoads {
  public:
   using Link = simgrid_compat::s4u::Link;
@@ -30,34 +30,35 @@ class LinkLoads {
     for (const Number link : way) links_[link].bytes_of_others += bytes;
   }
 
-  /// What part of its bandwidth a link has from now on, where it is open; a share of 0 is one
-  /// without which no flow ends within a run, SimGrid has no link without bandwidth.
+  /// Sets the fraction of its bandwidth that a link has from now on while it is open. SimGrid has
+  /// no links without bandwidth, so a share of 0 becomes one that lets no flow end within a run.
   void set_share(Link* link, double share);
   double share(Link* link) { return links_[number(link)].share; }
-  /// Nothing passes until `date`, at which the caller opens it again; a link that is closed twice
-  /// has to be opened twice.
+  /// Closes a link until `date`, when the caller opens it again. A link that is closed twice must
+  /// be opened twice.
   void close(Link* link, Seconds date);
   void open(Link* link);
-  /// What the link gives while it is open.
+  /// The link's current bandwidth while it is open.
   BytesPerSecond bandwidth(std::size_t link) const {
     return {links_[link].nominal * links_[link].share};
   }
   bool is_open(Link* link) { return links_[number(link)].closed == 0; }
-  /// How long it takes until all links of a way are open; 0 where they are. A flow must not start
-  /// before: SimGrid would keep it for ever at what the way gave when it started.
+  /// Time until all links of a route are open; 0 if they are. A flow must not start earlier:
+  /// SimGrid would limit it forever to the route's bandwidth at its start.
   Seconds time_to_open(const Way& way) const;
-  /// Whether a link of the way lets nothing pass, not even a message without bytes.
+  /// Whether some link of the route lets nothing pass, not even an empty message.
   bool is_cut(const Way& way) const;
 
-  /// The link's bandwidth will change, or others will use it, while the simulation runs: all its
-  /// flows are SimGrid's. Before it runs.
+  /// Declares, before the simulation runs, that the link's bandwidth will change or that it carries
+  /// background traffic: SimGrid then solves all its flows.
   void always_solve(Link* link) { links_[number(link)].always_solve = true; }
-  /// Whether nothing but the job's own flows ever happens to the links of a way, and it has some.
+  /// Whether the links of a route, of which there is at least one, carry only the job's own flows
+  /// and never change.
   bool is_plain(const Way& way) const;
-  /// The link will have more of its bandwidth than it has at times.
+  /// Declares that the link's bandwidth will be larger later than at some earlier time.
   void expect_recovery(Link* link);
-  /// Calls `start`, which starts a flow. SimGrid lets no flow be faster, ever, than its way is when
-  /// it starts; so links that will recover have all of their bandwidth as long as that takes.
+  /// Calls `start`, which starts a flow. SimGrid never lets a flow exceed the bandwidth of its
+  /// route at its start, so links that will recover get their full bandwidth during the call.
   template <typename Start>
   void start_flow(const Way& way, const Start& start) {
     if (!any_recovers_) return start();
@@ -66,29 +67,29 @@ class LinkLoads {
     show_nominal(way, false);
   }
 
-  /// Packets that a link loses, as long as the period lasts. To be said before the simulation runs.
+  /// Adds a period in which a link loses packets. Call before the simulation runs.
   void lose_packets(Link* link, const LossPeriod& period);
-  /// The periods of all links of a way.
+  /// The loss periods of all links of a route.
   std::vector<LossPeriod> losses(const Way& way) const;
-  /// What the way gives at best.
+  /// The route's bandwidth without any fault.
   BytesPerSecond nominal_bandwidth(const Way& way) const;
-  /// A word on the link for results: "half of its bandwidth".
+  /// Sets the link's condition for results: "half of its bandwidth".
   void describe(Link* link, const std::string& condition);
 
-  /// A collective has been joined by all ranks, and is over.
+  /// A collective has been joined by all ranks; a collective has ended.
   void begin_communication();
   void end_communication();
 
-  /// What has passed until `end`. Of the links, those that are busiest, at most `kListed`.
+  /// The loads up to `end`, with at most `kListed` of the busiest links.
   static constexpr std::size_t kListed = 16;
   NetworkLoad result(Seconds end) const;
 
  private:
   struct Account {
     Link* link = nullptr;
-    double nominal = 0;  ///< bytes a second
+    double nominal = 0;  ///< bytes per second
     double share = 1;
-    int closed = 0;  ///< times
+    int closed = 0;  ///< number of outstanding closes
     double bytes = 0;
     double bytes_of_others = 0;
     double capacity = 0;  ///< bytes that could have passed until `since`
@@ -111,7 +112,7 @@ class LinkLoads {
   std::unordered_map<const Link*, Number> numbers_;
   bool any_recovers_ = false;
   int closed_ = 0;          ///< sum over all links
-  int communications_ = 0;  ///< under way
+  int communications_ = 0;  ///< in flight
   Seconds communication_begin_{0};
   Seconds communication_{0};
 };

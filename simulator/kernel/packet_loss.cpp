@@ -7,7 +7,7 @@
 namespace gradsync {
 
 BytesPerSecond tcp_limit(double loss_probability, Seconds round_trip) {
-  constexpr double kSegment = 1460;  // bytes: a frame of 1500 without IP's and TCP's headers
+  constexpr double kSegment = 1460;  // bytes: a 1500-byte frame minus IP and TCP headers
   if (loss_probability <= 0 || round_trip <= Seconds{0}) {
     return {std::numeric_limits<double>::infinity()};
   }
@@ -18,7 +18,7 @@ Seconds end_of_sending(const std::vector<LossPeriod>& losses, Seconds round_trip
                        BytesPerSecond bandwidth, Seconds begin, double bytes) {
   Seconds now = begin;
   while (true) {
-    double arrive = 1;  // the part of the packets that does
+    double arrive = 1;  // fraction of packets that arrive
     Seconds change{std::numeric_limits<double>::infinity()};
     for (const LossPeriod& period : losses) {
       if (period.begin <= now && now < period.end) arrive *= 1 - period.probability;

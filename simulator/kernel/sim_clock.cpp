@@ -29,7 +29,8 @@ void SimClock::compute_slowly(Seconds work) {
     const bool woken = engine_->sleep_unless(*nothing_under_way_, work * while_communicating_);
     is_computing_slowly_ = false;
     if (!woken) return;
-    // Perhaps by a collective that ended at the very end of an earlier sleep: look again.
+    // The wake-up may come from a collective that ended at the end of an earlier sleep: check
+    // again.
     work -= (engine_->now() - begin) / while_communicating_;
   }
   if (work.count() > 0) debt_ += work;

@@ -5,16 +5,17 @@
 
 namespace gradsync {
 
-/// The clock of one simulated rank. Time that the rank spends is added to a debt; the rank's actor
-/// sleeps it off in one go when it touches the network (`settle`), so that a model of 400 gradients
-/// costs an event a bucket and not one a gradient. `now()` is ahead of SimGrid's clock by the debt.
+/// The clock of one simulated rank. Time spent by the rank is added to a debt, which the rank's
+/// actor sleeps off at once when it uses the network (`settle`), so that a model of 400 gradients
+/// costs one event per bucket instead of one per gradient. `now()` is SimGrid's clock plus the
+/// debt.
 ///
-/// Compute may be slower beside communication: as long as the rank has a collective under way, from
-/// its issue to its result here, a second of compute takes `while_communicating` seconds. That is
-/// exact. What a rank computes with nothing under way is a debt as ever, because only the rank
-/// itself can put something under way, and pays before it does. What it computes with something
-/// under way is slept off at once, slowly, and when the last collective ends meanwhile it is woken:
-/// what is left then takes its own time.
+/// Compute may be slower during communication: while the rank has a collective in flight, from its
+/// issue to its result here, a second of compute takes `while_communicating` seconds. This is
+/// exact. Compute with nothing in flight is a plain debt, because only the rank itself can issue a
+/// collective, and it settles before it does. Compute with a collective in flight is slept off
+/// immediately at the slower rate; when the last collective ends, the rank wakes up, and the rest
+/// of the compute runs at full speed.
 class SimClock final : public Clock {
  public:
   SimClock(SimEngine& engine, FlopsPerSecond compute_rate, double while_communicating = 1)
@@ -25,10 +26,11 @@ class SimClock final : public Clock {
   /// flops / compute rate of the cluster's GPU.
   void charge_flops(double flops) override;
 
-  /// The rank's actor: pays the debt. Other ranks run meanwhile.
+  /// On the rank's actor: pays the debt. Other ranks run in the meantime.
   void settle();
 
-  /// The rank's actor, or the kernel: the rank has one collective more under way, or one less.
+  /// On the rank's actor or in the kernel: the rank has one more, or one less, collective in
+  /// flight.
   void collective_issued() noexcept { ++under_way_; }
   void collective_ended();
 
@@ -41,7 +43,7 @@ class SimClock final : public Clock {
   Seconds debt_{0};
   int under_way_ = 0;
   bool is_computing_slowly_ = false;
-  simgrid_compat::s4u::SemaphorePtr nothing_under_way_;  // made when first needed
+  simgrid_compat::s4u::SemaphorePtr nothing_under_way_;  // created on first use
 };
 
 }  // namespace gradsync

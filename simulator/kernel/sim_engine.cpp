@@ -20,8 +20,8 @@ namespace {
 namespace s4u = simgrid_compat::s4u;
 using simgrid::kernel::timer::Timer;
 
-// SimGrid switches stacks behind the back of a sanitizer that it was not built with; actors on
-// threads are slow, and understood by all of them.
+// SimGrid's stack switches confuse a sanitizer that SimGrid was not built with. Actors on threads
+// are slow, but every sanitizer understands them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
     GRADSYNC_HAS_FEATURE(address_sanitizer) || GRADSYNC_HAS_FEATURE(thread_sanitizer)
 constexpr const char* kContextFactory = "thread";
@@ -30,17 +30,17 @@ constexpr const char* kContextFactory = "raw";
 #endif
 
 // SimGrid calls back through signals that live as long as the process; they are connected once and
-// lead to the simulation under way.
+// forward to the current simulation.
 SimEngine* current_engine = nullptr;
 
 s4u::Engine* create_engine() {
-  // SimGrid takes SIGINT to print its state and exit; that decision is the program's.
+  // SimGrid handles SIGINT by printing its state and exiting; that decision belongs to the program.
   struct sigaction program_sigint;
   sigaction(SIGINT, nullptr, &program_sigint);
   std::vector<std::string> arguments = {
       "gradsync", std::string("--cfg=contexts/factory:") + kContextFactory,
       "--log=root.thres:error",
-      // A deadlock is reported by us, with names instead of pointers.
+      // We report deadlocks ourselves, with names instead of pointers.
       "--log=ker_engine.app:file:/dev/null"};
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
@@ -56,7 +56,7 @@ s4u::Engine* create_engine() {
 
 class SimEngine::BackgroundFlow {
  public:
-  // Larger than what a run can move, and small enough for a double to count single bytes in.
+  // Larger than anything a run can move, and small enough for a double to count single bytes.
   static constexpr double kBytes = 1e15;
 
   BackgroundFlow(s4u::Host* from, s4u::Host* to, std::function<void(double)> stopped)
@@ -75,7 +75,7 @@ class SimEngine::BackgroundFlow {
   std::function<void(double)> stopped_;
 };
 
-/// Something that will still happen, for as long as the object lives.
+/// Marks something that will still happen, for the lifetime of the object.
 class SimEngine::Pending {
  public:
   explicit Pending(SimEngine& engine) : engine_(engine) { engine_.begin_pending(); }
@@ -99,8 +99,8 @@ SimEngine::SimEngine() {
     s4u::Engine::set_config("network/model:CM02");
     s4u::Engine::set_config("network/TCP-gamma:0");
     s4u::Engine::set_config("network/crosstraffic:0");
-    // SimGrid lets events within this time of each other coincide; its default of a nanosecond is
-    // not short beside a message of a few bytes on NVLink.
+    // SimGrid merges events within this time of each other; its default of one nanosecond is not
+    // short compared with a small message on NVLink.
     s4u::Engine::set_config(std::string(simgrid_compat::kTimeResolutionOption) + ":1e-12");
     simgrid_compat::on_flow_completion(&SimEngine::flow_ended);
     s4u::Engine::on_deadlock_cb(&SimEngine::deadlock);
@@ -178,7 +178,7 @@ void SimEngine::after(Seconds delay, Continuation event) {
 }
 
 void SimEngine::run_instant(const Instant& instant) {
-  // What its events call for at the same date comes after them.
+  // Events added by these events for the same date run after them.
   if (last_instant_ == &instant) last_instant_ = nullptr;
   for (const Continuation& event : instant.events) {
     event();
@@ -196,17 +196,17 @@ void SimEngine::transfer(s4u::Host* from, s4u::Host* to, double bytes, Continuat
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
   flow.comm->set_source(from);
-  flow.comm->set_destination(to);  // starts it: now both ends are known
+  flow.comm->set_destination(to);  // starts it, now that both ends are known
 }
 
 void SimEngine::flow_ended(const s4u::Activity& activity) {
   SimEngine* engine = current_engine;
   Flow* flow = engine == nullptr ? nullptr : activity.get_data<Flow>();
   if (flow == nullptr) return;
-  // SimGrid is not done with the flow: it is released when the next one starts.
+  // SimGrid still uses the flow; it is released when the next one starts.
   engine->ended_flows_.splice(engine->ended_flows_.end(), engine->flows_, flow->self);
-  // What its end lets happen waits until all flows of this instant have ended. SimGrid searches a
-  // list of those in flight for each that ends: it is short when the new ones are not in it yet.
+  // Delay the consequences until all flows of this time have ended. SimGrid searches a list of the
+  // flows in flight for each flow that ends, and the list is shorter without the new ones.
   if (++engine->ends_to_tell_ == 1) {
     Timer::set(s4u::Engine::get_clock(), [engine] { engine->tell_ends(); });
   }
@@ -249,12 +249,13 @@ void SimEngine::stop_background_flow(std::shared_ptr<BackgroundFlow> flow) {
   stopped_flows_.emplace_back(s4u::Engine::get_clock(), std::move(flow));
 }
 
-/// Nothing is pending: unless an actor that runs at this instant changes that, the rest of the run
-/// would be background alone. Looked at a moment later: timers of an instant fire before the actors
-/// that it has woken run.
+/// Nothing is pending: unless an actor that runs at this time changes that, only background
+/// activity remains. Check a moment later, because timers fire before the actors woken at the same
+/// time run.
 void SimEngine::look_for_end() {
   constexpr double kMoment = 1e-10;  // seconds; events within 1 ps coincide
-  // A process's earlier simulations may have left the clock where that is less than its last digit.
+  // Earlier simulations of this process may have advanced the clock so far that this is below its
+  // precision.
   constexpr double kDigits = 4 * std::numeric_limits<double>::epsilon();
   if (!has_background_ || is_looking_for_end_) return;
   is_looking_for_end_ = true;

@@ -13,12 +13,12 @@
 
 namespace gradsync {
 
-/// What is called later, in the kernel. Layers hand it on as it is: if each wrapped it in a closure
-/// of its own, every message would cost an allocation a layer.
+/// A callback to run later in kernel context. Layers pass it on unchanged: if each wrapped it in
+/// its own closure, every message would cost an allocation per layer.
 struct Continuation {
   std::function<void()> run;
-  std::shared_ptr<const void> keeps = {};  ///< alive until it has been called
-  const bool* unless = nullptr;            ///< it is not called once this is true
+  std::shared_ptr<const void> keeps = {};  ///< kept alive until the call
+  const bool* unless = nullptr;            ///< if set and true, the call is skipped
 
   bool is_wanted() const { return unless == nullptr || !*unless; }
   void operator()() const {
@@ -27,79 +27,81 @@ struct Continuation {
 };
 
 /// SimGrid's engine for one simulation, reduced to what a job of ranks needs: actors, sleeping,
-/// events at an instant, and flows from host to host.
+/// timed events, and flows from host to host.
 ///
-/// Two contexts: an *actor* runs a rank and may wait; the *kernel* runs events, ends of flows and
-/// what an actor passes to `in_kernel`, one after the other and never interleaved. All that ranks
-/// share (process groups, collectives) is touched in the kernel only and therefore needs no lock.
+/// There are two contexts. An *actor* runs a rank and may wait. The *kernel* runs events, ends of
+/// flows and code that an actor passes to `in_kernel`, one after another and never interleaved. All
+/// state shared by ranks (process groups, collectives) is used in the kernel only and therefore
+/// needs no lock.
 ///
-/// SimGrid allows one engine at a time in a process, so a process may run any number of
-/// simulations, one after the other. Its configuration is fixed by the first. Its clock is never
-/// set back; `now()` counts from the start of this simulation, and for a simulation that is not the
-/// process's first may differ in the last digits from what a fresh process computes.
+/// SimGrid allows one engine at a time per process, so a process may run any number of simulations
+/// in sequence. The first one fixes the configuration. SimGrid's clock is never reset; `now()`
+/// counts from the start of this simulation. In later simulations of a process, times may differ in
+/// the last digits from those of a fresh process.
 class SimEngine {
  public:
-  /// CM02 without TCP's window (gamma 0), without cross traffic and without LV08's factors: a flow
-  /// takes latency + bytes / bandwidth, and flows on a link share it. Throws Error(kInternal) when
-  /// another SimEngine lives.
+  /// CM02 without the TCP window (gamma 0), cross traffic, or LV08's factors: a flow takes latency
+  /// + bytes / bandwidth, and flows on a link share it. Throws Error(kInternal) if another
+  /// SimEngine exists.
   SimEngine();
   ~SimEngine();
   SimEngine(const SimEngine&) = delete;
   SimEngine& operator=(const SimEngine&) = delete;
 
   simgrid_compat::s4u::Engine& simgrid() noexcept { return *engine_; }
-  /// Whether this is the process's first simulation: SimGrid 3.32 crashes when a later one reads a
+  /// Whether this is the process's first simulation: SimGrid 3.32 crashes if a later one reads a
   /// platform file.
   bool is_first() const noexcept { return is_first_; }
 
-  /// Simulated time since this simulation began.
+  /// Simulated time since the start of this simulation.
   Seconds now() const;
 
   void start_actor(const std::string& name, simgrid_compat::s4u::Host* host,
                    std::size_t stack_bytes, const std::function<void()>& code);
 
-  /// Runs the simulation until nothing is left to happen. When actors remain that wait for
-  /// something that cannot happen any more, `on_deadlock` is called once (in the kernel, at that
-  /// instant); afterwards their stacks are unwound by an exception that is not a std::exception.
+  /// Runs the simulation until nothing is left to happen. If actors remain that wait for something
+  /// that can never happen, calls `on_deadlock` once (in the kernel, at that time), and then
+  /// unwinds their stacks with an exception that is not a std::exception.
   void run(const std::function<void()>& on_deadlock);
 
-  /// Calls `code` in the kernel and returns when it has returned; its exceptions pass through.
+  /// Runs `code` in the kernel and returns when it has finished; its exceptions propagate.
   template <typename Code>
   void in_kernel(Code&& code) {
     simgrid_compat::in_kernel(std::forward<Code>(code));
   }
 
-  /// Lets the calling actor sleep.
+  /// Puts the calling actor to sleep.
   void sleep(Seconds duration);
-  /// The same, but no longer than until `wakeup` is released; whether it was.
+  /// Same, but wakes up early when `wakeup` is released; returns whether it was.
   bool sleep_unless(simgrid_compat::s4u::Semaphore& wakeup, Seconds duration);
-  /// Kernel: calls `event` after `delay`. Events of one instant run in an order that is the same on
-  /// every run, but not in the order of the calls.
+  /// In the kernel: calls `event` after `delay`. Events at the same time run in an order that is
+  /// deterministic but not the order of the calls.
   void after(Seconds delay, Continuation event);
-  /// Kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has. From or to a
-  /// host that is off nothing ever arrives.
+  /// In the kernel: starts a flow of `bytes` > 0 and calls `left` when the last byte has left.
+  /// Nothing arrives from or at a host that is off.
   void transfer(simgrid_compat::s4u::Host* from, simgrid_compat::s4u::Host* to, double bytes,
                 Continuation left);
 
-  /// Before the simulation runs: in the kernel, `host` and `link` are called whenever one goes on
-  /// or off. What ran on such a host has ended, and what passed such a link is lost.
+  /// Before the simulation runs: registers callbacks, run in the kernel, for hosts and links that
+  /// go on or off. Actors on such a host have ended, and flows over such a link are lost.
   void on_outage(std::function<void(const simgrid_compat::s4u::Host&)> host,
                  std::function<void(const simgrid_compat::s4u::Link&)> link);
 
-  /// What goes on beside the job. It keeps nothing alive: at the instant at which nothing else is
-  /// left to happen (the job has ended, or it is in a deadlock) all of it is dropped, so that a
-  /// hang is still found when it happens. Before the simulation runs, or in the kernel.
+  /// Activity beside the job. It does not keep the simulation alive: when nothing else is left to
+  /// happen (the job has ended or is deadlocked) it is dropped, so a hang is still detected when it
+  /// happens. Use it before the simulation runs, or in the kernel.
   class BackgroundFlow;
   void in_background(Seconds delay, std::function<void()> event);
-  /// A flow without end. `stopped` is told how many bytes have left when it is stopped or dropped.
+  /// A flow without end. `stopped` receives the number of bytes that had left when it was stopped
+  /// or dropped.
   std::shared_ptr<BackgroundFlow> start_background_flow(simgrid_compat::s4u::Host* from,
                                                         simgrid_compat::s4u::Host* to,
                                                         std::function<void(double)> stopped);
   void stop_background_flow(std::shared_ptr<BackgroundFlow> flow);
 
-  /// Kernel: `event` is called at `date`, unless nothing else is left to happen before: a watchdog
-  /// must not hide a deadlock by being something that is still to come. One at a time; a new one
-  /// replaces the old one.
+  /// In the kernel: calls `event` at `date`, unless nothing else is left to happen before: a
+  /// watchdog must not hide a deadlock by being a pending event. One at a time; a new one replaces
+  /// the old one.
   void set_watchdog(Seconds date, std::function<void()> event);
 
  private:
@@ -108,8 +110,8 @@ class SimEngine {
     Continuation left;
     std::list<Flow>::iterator self;
   };
-  /// Events of one date share a timer of SimGrid's where they are called for one after the other,
-  /// as the messages of a step are.
+  /// Consecutive calls of `after` for the same date share one SimGrid timer, e.g. those for the
+  /// messages of a step.
   struct Instant {
     double date;  // on SimGrid's clock
     std::vector<Continuation> events;
@@ -133,9 +135,9 @@ class SimEngine {
   std::function<void(const simgrid_compat::s4u::Host&)> on_host_;
   std::function<void(const simgrid_compat::s4u::Link&)> on_link_;
   std::list<Flow> flows_;
-  std::list<Flow> ended_flows_;  // in the order of their ends, which are still to be told
+  std::list<Flow> ended_flows_;  // by end time; their callbacks are pending
   std::size_t ends_to_tell_ = 0;
-  Instant* last_instant_ = nullptr;  // that `after` was called for, and which is still to come
+  Instant* last_instant_ = nullptr;  // of the last `after` call, while it is pending
   std::size_t pending_ = 0;          // sleeping actors, events and flows
   double watchdog_date_ = -1;        // on SimGrid's clock; negative: none
   std::function<void()> watchdog_event_;
@@ -143,7 +145,7 @@ class SimEngine {
   bool is_looking_for_end_ = false;
   std::set<simgrid::kernel::timer::Timer*> background_timers_;
   std::set<std::shared_ptr<BackgroundFlow>> background_flows_;
-  /// With the dates at which they were stopped: SimGrid is done with them at a later one.
+  /// With the dates at which they were stopped; SimGrid releases them later.
   std::list<std::pair<double, std::shared_ptr<BackgroundFlow>>> stopped_flows_;
   simgrid::kernel::timer::Timer* watchdog_timer_ = nullptr;
 };

@@ -1,22 +1,24 @@
 #pragma once
 
-// The one place that knows how SimGrid 3.32 (Debian 12) and 4.0 (Debian 13) differ. The tests are
-// run with both: 4.0 still compiles most of 3.32's platform calls, and then fails at run time.
+// The only code that knows the differences between SimGrid 3.32 (Debian 12) and 4.0 (Debian 13).
+// The tests run with both: 4.0 still compiles most of 3.32's platform calls but then fails at run
+// time.
 //
-// - Root zone. 3.32: the first zone without a parent. 4.0: it exists already, with full routing.
+// - Root zone. 3.32: the first zone without a parent. 4.0: already exists, with full routing.
 // - Zones. 3.32: create_*_zone, then set_parent. 4.0: parent->add_netzone_*.
 // - Gateways. 3.32: arguments of add_route. 4.0: set_gateway of the zone, before add_route.
-// - Leaves of a fat tree. 3.32: a callback gives {netpoint, gateway} and is called at once.
-//   4.0: set_netzone_cb gives the zone and is called when the tree is sealed.
+// - Leaves of a fat tree. 3.32: a callback returns {netpoint, gateway} and is called at once.
+//   4.0: set_netzone_cb returns the zone and is called when the tree is sealed.
 // - End of a flow. 3.32: Activity::on_completion_cb. 4.0: Comm::on_completion_cb.
 // - Kernel calls. 3.32: <simgrid/simix.hpp>. 4.0: <simgrid/simcall.hpp>.
 // - Hosts and links that go off. 3.32: on_state_change_cb. 4.0: on_onoff_cb.
 // - Time resolution. 3.32: surf/precision. 4.0: precision/timing.
 //
-// Alike in both, and used elsewhere directly: Engine::on_deadlock_cb, Comm::sendto_init, Semaphore,
-// kernel::timer::Timer, this_actor::sleep_for, the --cfg and --log arguments.
+// The same in both, and therefore used directly elsewhere: Engine::on_deadlock_cb,
+// Comm::sendto_init, Semaphore, kernel::timer::Timer, this_actor::sleep_for, the --cfg and --log
+// arguments.
 
-#include <simgrid/s4u.hpp>  // first: SimGrid's other headers need what it brings
+#include <simgrid/s4u.hpp>  // first, because SimGrid's other headers depend on it
 
 #include <simgrid/version.h>
 #include <simgrid/kernel/Timer.hpp>
@@ -41,15 +43,15 @@ inline constexpr const char* kTimeResolutionOption = "precision/timing";
 inline constexpr const char* kTimeResolutionOption = "surf/precision";
 #endif
 
-/// A switch with what hangs off it. `gateway` is where its traffic from and to other zones passes;
-/// it adds no link of its own.
+/// A switch with its members. `gateway` is where its traffic from and to other zones passes; it
+/// adds no link.
 struct Zone {
   s4u::NetZone* zone = nullptr;
   simgrid::kernel::routing::NetPoint* gateway = nullptr;
 };
 
-/// A star: every member reaches every other through the links of both. `parent` is null for the
-/// outermost zone of the platform.
+/// A star: each member reaches the others through the links of both. `parent` is null for the
+/// platform's outermost zone.
 inline Zone add_star(s4u::Engine& engine, s4u::NetZone* parent, const std::string& name) {
   Zone star;
 #if SIMGRID_VERSION >= 40000
@@ -73,7 +75,7 @@ inline s4u::Host* add_host(s4u::NetZone* zone, const std::string& name, double f
 #endif
 }
 
-/// A cable: the bandwidth holds for each direction by itself.
+/// A full-duplex cable: each direction has the full bandwidth.
 inline s4u::SplitDuplexLink* add_cable(s4u::NetZone* zone, const std::string& name,
                                        double bytes_per_second) {
 #if SIMGRID_VERSION >= 40000
@@ -85,7 +87,7 @@ inline s4u::SplitDuplexLink* add_cable(s4u::NetZone* zone, const std::string& na
   return link;
 }
 
-/// A link whose bandwidth both directions share.
+/// A link whose bandwidth is shared by both directions.
 inline s4u::Link* add_shared_link(s4u::NetZone* zone, const std::string& name,
                                   double bytes_per_second) {
 #if SIMGRID_VERSION >= 40000
@@ -97,7 +99,7 @@ inline s4u::Link* add_shared_link(s4u::NetZone* zone, const std::string& name,
   return link;
 }
 
-/// The way from a member of a star to its centre; the way back is the same in reverse.
+/// The links from a member of a star to its center; the reverse route mirrors them.
 using Links = std::vector<s4u::LinkInRoute>;
 inline s4u::LinkInRoute up(s4u::SplitDuplexLink* cable) {
   return {cable, s4u::LinkInRoute::Direction::UP};
@@ -106,7 +108,7 @@ inline s4u::LinkInRoute down(s4u::SplitDuplexLink* cable) {
   return {cable, s4u::LinkInRoute::Direction::DOWN};
 }
 
-/// In `star`: `member` is reached through `links`.
+/// In `star`: connects `member` through `links`.
 inline void plug(s4u::NetZone* star, const s4u::Host* member, const Links& links) {
 #if SIMGRID_VERSION >= 40000
   star->add_route(member, nullptr, links, true);
@@ -122,7 +124,7 @@ inline void plug(s4u::NetZone* star, const Zone& member, const Links& links) {
 #endif
 }
 
-/// A zone in which the way between any two hosts is given by itself.
+/// A zone with an explicit route between any two hosts.
 inline s4u::NetZone* add_full(s4u::NetZone* parent, const std::string& name) {
 #if SIMGRID_VERSION >= 40000
   return parent->add_netzone_full(name);
@@ -132,7 +134,7 @@ inline s4u::NetZone* add_full(s4u::NetZone* parent, const std::string& name) {
   return zone;
 #endif
 }
-/// One way only.
+/// In one direction only.
 inline void join(s4u::NetZone* full, const s4u::Host* from, const s4u::Host* to,
                  const Links& links) {
 #if SIMGRID_VERSION >= 40000
@@ -161,7 +163,7 @@ inline s4u::ClusterCallbacks leaf_callbacks(const MakeLeaf& make_leaf) {
 }
 #endif
 
-/// A fat tree whose cables are all alike.
+/// A fat tree with identical cables.
 inline s4u::NetZone* add_fat_tree(s4u::NetZone* parent, const std::string& name,
                                   const std::vector<unsigned>& down_links,
                                   const std::vector<unsigned>& up_links,
@@ -192,7 +194,7 @@ inline s4u::NetZone* add_torus(s4u::NetZone* parent, const std::string& name,
 #endif
 }
 
-/// A dragonfly with one cable between any two that are joined.
+/// A dragonfly with one cable between connected routers.
 inline s4u::NetZone* add_dragonfly(s4u::NetZone* parent, const std::string& name, unsigned groups,
                                    unsigned chassis, unsigned routers, unsigned nodes,
                                    double bytes_per_second, const MakeLeaf& make_leaf) {
@@ -213,7 +215,7 @@ inline void start_actor(const std::string& name, s4u::Host* host, unsigned stack
   s4u::Actor::init(name, host)->set_stacksize(stack_bytes / 1024)->start(code);  // in KiB
 }
 
-/// Calls `callback` in the kernel's context whenever a flow that was started there has ended.
+/// Calls `callback` in the kernel when a flow that was started there has ended.
 inline void on_flow_completion(const std::function<void(const s4u::Activity&)>& callback) {
 #if SIMGRID_VERSION >= 40000
   s4u::Comm::on_completion_cb([callback](const s4u::Comm& flow) { callback(flow); });
@@ -222,7 +224,7 @@ inline void on_flow_completion(const std::function<void(const s4u::Activity&)>& 
 #endif
 }
 
-/// Calls the callbacks in the kernel's context whenever a host or a link has gone on or off.
+/// Calls the callbacks in the kernel when a host or a link has gone on or off.
 inline void on_outage(const std::function<void(const s4u::Host&)>& host,
                       const std::function<void(const s4u::Link&)>& link) {
 #if SIMGRID_VERSION >= 40000
@@ -234,7 +236,7 @@ inline void on_outage(const std::function<void(const s4u::Host&)>& host,
 #endif
 }
 
-/// Runs `code` in the kernel's context, where no actor runs in between; at once if called there.
+/// Runs `code` in the kernel, where no actor can interleave; immediately if already there.
 template <typename Code>
 void in_kernel(Code&& code) {
   simgrid::kernel::actor::simcall_answered(std::forward<Code>(code));

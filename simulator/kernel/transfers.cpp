@@ -11,7 +11,7 @@ void Transfers::start(const LinkLoads::Way& way, const std::pair<Host*, Host*>& 
   Flow& flow = new_flow();
   flow.way = &way;
   flow.ends = ends;
-  flow.bytes = std::ceil(bytes);  // SimGrid counts whole ones
+  flow.bytes = std::ceil(bytes);  // SimGrid counts whole bytes
   flow.latency = latency;
   flow.arrived = std::move(arrived);
   const bool alone = enter(way);
@@ -68,9 +68,10 @@ void Transfers::solve(Flow& flow, double bytes) {
 void Transfers::hand_over(Flow& flow) {
   for (const LinkLoads::Number link : *flow.way) uses_[link].alone = nullptr;
   const double rest = flow.bytes - flow.bytes_per_second * (engine_->now() - flow.begin).count();
-  // Events of one instant have no order: it may be over, and only not have been told so yet. Or its
-  // end, by other sums, is a last digit away. SimGrid counts whole bytes; rounded up, a rest that
-  // is whole but for its last digit would be a byte more on one run and not on the next.
+  // Events at the same time are unordered: the flow may have ended without notification yet, or its
+  // end, computed differently, is a rounding error away. SimGrid counts whole bytes; rounding up a
+  // remainder that is whole except for a rounding error would add a byte in one run and not in the
+  // next.
   if (engine_->now() >= flow.end || rest < 0.5) {
     leave(flow);
   } else {
@@ -85,7 +86,7 @@ void Transfers::left(Flow& flow, bool solved) {
     if (flow.latency > Seconds{0} && flow.arrived.is_wanted()) {
       engine_->after(flow.latency, std::move(flow.arrived));
     } else {
-      // What it starts may need a place among the flows.
+      // Its consequences may need a slot for a new flow.
       const Continuation arrived = std::move(flow.arrived);
       arrived();
     }

@@ -37,7 +37,7 @@ void WaitingRoom::watch(Seconds reached) {
     Seat& seat = seats_[static_cast<std::size_t>(next.rank)];
     const bool still_waiting = seat.waiting && seat.visits == next.visit;
     if (still_waiting && next.date > reached) {
-      // The date itself and not now(), which may be off by a rounding.
+      // Use the date itself instead of now(), which may be off by a rounding error.
       engine_->set_watchdog(next.date, [this, date = next.date] { watch(date); });
       return;
     }

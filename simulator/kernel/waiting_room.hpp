@@ -9,26 +9,26 @@
 
 namespace gradsync {
 
-/// Where the actors of ranks wait for one another, each for at most `timeout` of simulated time.
+/// Lets the actors of ranks wait for one another, each for at most `timeout` of simulated time.
 ///
-/// A wait is not an event of the simulation: when all that is left are ranks that wait, SimGrid
-/// finds a deadlock at that instant, however far away their timeouts are.
+/// A wait is not a simulation event: if only waiting ranks are left, SimGrid detects a deadlock at
+/// that time, however far away their timeouts are.
 class WaitingRoom {
  public:
   enum class Outcome { kWoken, kTimedOut };
 
   WaitingRoom(SimEngine& engine, int ranks, Seconds timeout);
 
-  /// Actor of `rank`: returns at once if `over()` (called in the kernel) is true; else waits for
-  /// `wake(rank)` or the timeout.
+  /// On the rank's actor: returns immediately if `over()` (called in the kernel) is true; otherwise
+  /// blocks until `wake(rank)` or the timeout.
   Outcome wait(int rank, const std::function<bool()>& over);
-  /// Kernel: ends the wait of `rank`, if it waits.
+  /// In the kernel: ends the wait of `rank`, if it waits.
   void wake(int rank);
   Seconds timeout() const noexcept { return timeout_; }
 
  private:
   struct Seat {
-    simgrid::s4u::SemaphorePtr wakeup;  // keeps a wake-up that comes before the actor has blocked
+    simgrid::s4u::SemaphorePtr wakeup;  // keeps a wake-up that precedes the wait
     bool waiting = false;
     bool timed_out = false;
     std::int64_t visits = 0;
@@ -38,13 +38,13 @@ class WaitingRoom {
     int rank;
     std::int64_t visit;
   };
-  /// Ends the waits whose deadline is at `reached` or before, and sets the watchdog for the next.
+  /// Ends the waits whose deadline is `reached` or earlier, and sets the watchdog for the next one.
   void watch(Seconds reached);
 
   SimEngine* engine_;
   Seconds timeout_;
   std::vector<Seat> seats_;
-  std::deque<Deadline> deadlines_;  // in the order of their dates; those of ended waits linger
+  std::deque<Deadline> deadlines_;  // by date; may include those of ended waits
 };
 
 }  // namespace gradsync

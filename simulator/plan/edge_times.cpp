@@ -20,7 +20,7 @@ EdgeTimes edge_times(const PlanPhase& phase, double wire, const Route& route,
     for (const std::size_t link : links) {
       const double rate = bandwidth(link).value;
       alone = std::max(alone, edge.share * wire / rate);
-      // Links of one load are one as long as rounding does not tell them apart.
+      // Loads that differ only by rounding count as equal.
       if (loads[link] / rate <= shared * (1 + 1e-9)) continue;
       shared = loads[link] / rate;
       bottleneck = link;

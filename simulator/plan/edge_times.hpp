@@ -8,13 +8,13 @@
 
 namespace gradsync {
 
-/// Puts the numbers of the links from one rank to another into `links`; what was there goes.
+/// Replaces the contents of `links` by the numbers of the links from one rank to another.
 using Route = std::function<void(int from, int to, std::vector<std::size_t>& links)>;
 using LinkBandwidth = std::function<BytesPerSecond(std::size_t link)>;
 
-/// The times of a phase's edges by the bytes on their links and by nothing else: a link that
-/// several edges pass takes as long as all their bytes need. `wire` bytes are all of the
-/// collective's.
+/// The times of a phase's edges, considering only the bytes on their links: a link used by several
+/// edges takes as long as all their bytes need. `wire` is the number of bytes of the whole
+/// collective.
 EdgeTimes edge_times(const PlanPhase& phase, double wire, const Route& route,
                      const LinkBandwidth& bandwidth);
 

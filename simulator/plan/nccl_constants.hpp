@@ -18,39 +18,39 @@ const char* to_string(Protocol protocol) noexcept;    ///< "ll", "ll128", "simpl
 
 /// By protocol.
 using PerProtocol = std::array<double, 3>;
-/// By the number of nodes: one, two, more.
+/// By number of nodes: one, two, more.
 using PerNodes = std::array<double, 3>;
 
 /// NCCL's constants for choosing an algorithm (src/graph/tuning.cc of v2.30.7). Latencies in
-/// microseconds, bandwidths in GB/s (1e9 bytes a second).
+/// microseconds, bandwidths in GB/s (1e9 bytes per second).
 struct Latencies {
   PerProtocol base;
-  PerProtocol nvlink;   ///< of a hop
-  PerProtocol pci;      ///< of a hop
-  PerProtocol network;  ///< of a hop
+  PerProtocol nvlink;   ///< per hop
+  PerProtocol pci;      ///< per hop
+  PerProtocol network;  ///< per hop
 };
 const Latencies& latencies(Algorithm algorithm) noexcept;
 
 struct Limits {
-  PerNodes ll_max;              ///< all channels, LL; between nodes it goes by the CPU instead
-  PerNodes ring_ll128_channel;  ///< each channel
-  PerNodes tree_ll128_channel;  ///< each channel
-  PerNodes tree_channel;        ///< each channel
-  PerNodes nvls_tree_channel;   ///< each channel; 0: no limit known
+  PerNodes ll_max;              ///< all channels, LL; between nodes it depends on the CPU
+  PerNodes ring_ll128_channel;  ///< per channel
+  PerNodes tree_ll128_channel;  ///< per channel
+  PerNodes tree_channel;        ///< per channel
+  PerNodes nvls_tree_channel;   ///< per channel; 0: no known limit
   double nvls_efficiency;       ///< 0: the generation has no NVLS
-  int nvlink_channels;          ///< that the search finds on a node with NVSwitch
-  int nvls_channels;            ///< that the search finds for NVLS
+  int nvlink_channels;          ///< found by the search on a node with NVSwitch
+  int nvls_channels;            ///< found by the search for NVLS
   double plateau_factor;        ///< of a ring's latency across nodes, Simple, large messages
 };
 const Limits& limits(ClusterSpec::Generation generation) noexcept;
-/// Of LL between nodes.
+/// Limits of LL between nodes.
 const PerNodes& ll_max_between_nodes(ClusterSpec::CpuVendor vendor) noexcept;
 
 /// Bandwidth of a tree relative to its peak, from 64 bytes on, by powers of two.
 inline constexpr std::size_t kTreeCorrections = 24;
 const std::array<double, kTreeCorrections>& tree_correction(Protocol protocol) noexcept;
 
-/// Speeds of a channel between nodes that the graph search tries, best first.
+/// Channel speeds between nodes that the graph search tries, best first.
 std::array<double, 19> network_speeds(ClusterSpec::Generation generation) noexcept;
 
 }  // namespace gradsync::nccl

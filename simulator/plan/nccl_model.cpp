@@ -25,9 +25,9 @@ int floor_log2(int value) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
 }
 
-/// GB/s that a GPU can give each of `channels` inside its node.
+/// GB/s that a GPU can give to each of `channels` inside its node.
 double gpu_gbps(const ClusterSpec& cluster, int channels) {
-  // A cube mesh gives a GPU six links; the others one cable.
+  // In a cube mesh a GPU has six links, otherwise one cable.
   const double links = cluster.node_topology == NodeTopology::kCubeMesh ? 6 : 1;
   return cluster.intra_node.bandwidth.value / kGiga * links / channels;
 }
@@ -42,7 +42,7 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
         graph.intra_gbps = gpu / graph.channels;
         break;
       case NodeTopology::kCubeMesh:
-        graph.channels = 6;  // one for each NVLink of a GPU
+        graph.channels = 6;  // one per NVLink of a GPU
         graph.intra_gbps = gpu;
         break;
       case NodeTopology::kPcieTree:
@@ -56,7 +56,7 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
   graph.channels = static_cast<int>(cluster.nics_per_node);
   const double adapter = cluster.inter_node.bandwidth.value / kGiga;
   const double bound = std::min(adapter, gpu_gbps(cluster, graph.channels));
-  graph.inter_gbps = bound;  // slower than the slowest of the list: as it is
+  graph.inter_gbps = bound;  // slower than the slowest in the list: use it as is
   for (const double speed : network_speeds(cluster.generation)) {
     if (speed > 0 && speed <= bound) {
       graph.inter_gbps = speed;
@@ -67,9 +67,10 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
   return graph;
 }
 
-/// The channels of the ring. Between two nodes a tree sends each byte once over an adapter, where a
-/// ring sends nearly two, so NCCL lets it have more inside the nodes (src/graph/search.cc, pass 2):
-/// the next speeds of its list, until that is twice the adapter's or the GPU has no more.
+/// The tree's channels, derived from the ring's. Between two nodes a tree sends each byte once over
+/// an adapter, a ring nearly twice, so NCCL allows the tree more bandwidth inside the nodes
+/// (src/graph/search.cc, pass 2): the next speeds of its list, up to twice the adapter's or the
+/// GPU's limit.
 Graph tree_graph(const ClusterSpec& cluster, int nodes, Graph graph) {
   if (nodes == 1) return graph;
   const auto speeds = network_speeds(cluster.generation);
@@ -86,7 +87,7 @@ Graph tree_graph(const ClusterSpec& cluster, int nodes, Graph graph) {
 Graph nvls_graph(const ClusterSpec& cluster, int nodes) {
   Graph graph;
   graph.channels = std::max(limits(cluster.generation).nvls_channels, 1);
-  // 8 x 40 GB/s of a Hopper GPU's 370.8 (log in NVIDIA/nccl#1197): NVLS takes 0.863 of the links.
+  // 8 x 40 GB/s of a Hopper GPU's 370.8 (log in NVIDIA/nccl#1197): NVLS uses 0.863 of the links.
   graph.intra_gbps = 0.863 * cluster.intra_node.bandwidth.value / kGiga / graph.channels;
   graph.inter_gbps = graph.intra_gbps;
   if (nodes > 1) {
@@ -117,7 +118,7 @@ bool Model::allows(Algorithm algorithm, Protocol protocol) const {
   if (nvls) {
     const bool has_switch = cluster_.node_topology == NodeTopology::kSwitch &&
                             limits(cluster_.generation).nvls_efficiency > 0 && per_node_ > 1;
-    // Across nodes NVLS alone needs SHARP in the fabric, which is off by default.
+    // Across nodes, plain NVLS needs SHARP in the fabric, which is off by default.
     const bool right_size = (algorithm == Algorithm::kNvls) == (nodes_ == 1);
     return has_switch && right_size && protocol == Protocol::kSimple;
   }
@@ -181,7 +182,7 @@ Seconds Model::hop_latency(Algorithm algorithm, Protocol protocol, bool between_
     const bool pci = cluster_.node_topology == NodeTopology::kPcieTree;
     return Seconds((pci ? latency.pci : latency.nvlink)[p] * kMicro);
   }
-  // With one rank a node a ring is as quick as a tree across the network.
+  // With one rank per node a ring's hop across the network is as fast as a tree's.
   const double network = per_node_ == 1 && algorithm == Algorithm::kRing
                              ? latencies(Algorithm::kTree).network[p]
                              : latency.network[p];
@@ -198,7 +199,7 @@ double Model::latency_us(Algorithm algorithm, Protocol protocol) const {
   const double inter = hop_latency(algorithm, protocol, true).count() / kMicro;
   switch (algorithm) {
     case Algorithm::kRing: {
-      double overhead = 0;  // of the network's proxy, where there is one
+      double overhead = 0;  // of the network proxy, if there is one
       if (nodes_ > 1) {
         overhead = cluster_.cpu_vendor == ClusterSpec::CpuVendor::kAmd ? 2.0 : 1.0;
         if (protocol == Protocol::kSimple) overhead *= 3;
@@ -219,7 +220,7 @@ double Model::latency_us(Algorithm algorithm, Protocol protocol) const {
 
 int Model::trimmed_channels(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
   if (algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree) return nvls_.channels;
-  // NCCL lays every ring twice once the search is over.
+  // NCCL duplicates every ring after the search.
   int channels = std::min(2 * ring_.channels, 64);
   double threads = protocol == Protocol::kLl128 ? 640 : 512;
   double threshold = 8;
@@ -240,7 +241,7 @@ Candidate Model::rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const
   candidate.channels = trimmed_channels(algorithm, protocol, bytes);
   if (ranks_ == 1) return candidate;
   double latency = latency_us(algorithm, protocol);
-  // A ring passes every byte 2(n-1)/n times; NCCL rates NVLS in the same measure.
+  // A ring sends every byte 2(n-1)/n times; NCCL rates NVLS in the same unit.
   const double n = ranks_;
   const double factor = algorithm == Algorithm::kTree ? 0.5 : n / (2 * (n - 1));
   double bandwidth = bus_gbps(algorithm, protocol) * factor;
@@ -289,8 +290,8 @@ Candidate Model::choose(Bytes bytes, const Algorithm* algorithm, const Protocol*
 }
 
 Candidate Model::choose_ring(Bytes bytes, OpType op) const {
-  // The ring's bytes on a link: S for a broadcast, (n-1) slices for an all-gather, where an
-  // all-reduce has 2(n-1)/n S; a step is a rank further on, and there are n-1 of them.
+  // The ring's bytes per link: S for a broadcast, (n-1) slices for an all-gather, compared with
+  // 2(n-1)/n S for an all-reduce. Both take n-1 steps of one rank each.
   const double n = ranks_;
   Candidate best;
   bool first = true;

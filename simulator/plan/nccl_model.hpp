@@ -9,36 +9,36 @@
 
 namespace gradsync::nccl {
 
-/// The channels that NCCL's search lays over the machines: each a ring (or tree) of its own.
+/// The channels found by NCCL's graph search, each a ring (or tree) of its own.
 struct Graph {
   int channels = 1;
-  double intra_gbps = 0;  ///< GB/s of a channel inside a node
-  double inter_gbps = 0;  ///< GB/s of a channel between nodes
+  double intra_gbps = 0;  ///< GB/s per channel inside a node
+  double inter_gbps = 0;  ///< GB/s per channel between nodes
 };
 
-/// One way to do a collective, as NCCL's model rates it.
+/// One way to run a collective, as rated by NCCL's model.
 struct Candidate {
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
   Seconds latency{0};
-  BytesPerSecond bandwidth;  ///< message size by time without latency, before tree corrections
+  BytesPerSecond bandwidth;  ///< message size / time without latency, before tree corrections
   Seconds time{0};           ///< NCCL's estimate
-  int channels = 1;          ///< after trimming for small messages
+  int channels = 1;          ///< reduced for small messages
 };
 
 /// NCCL's own choice of algorithm and protocol (src/graph/tuning.cc, updateCollCostTable and
 /// topoGetAlgoInfo in src/enqueue.cc, v2.30.7):
 ///
-///     time(S) = latency + S / bandwidth,   the least of all that the machines allow
+/// time(S) = latency + S / bandwidth,   the minimum over all that the machines allow
 ///
 /// with latency and bandwidth from the constants of nccl_constants.hpp and the graph. The model is
-/// a selector: at the sizes of gradient buckets it is 20 to 60 % short of measured times. The
-/// simulator asks it what NCCL would do, and then times that on the simulated wires.
+/// only a selector: at the sizes of gradient buckets it is 20 to 60 % below measured times. The
+/// simulator asks it what NCCL would choose, and then times that choice on the simulated network.
 ///
-/// The graph is not searched for but taken from what NCCL is known to find: on a node with NVSwitch
-/// 12 channels (6 on Volta and in a cube mesh) that share the GPU's bandwidth; between nodes one a
-/// network adapter, at the best speed of NCCL's list that adapter and GPU can keep up; for the tree
-/// of two nodes up to twice as much inside them.
+/// Instead of searching for the graph, the model uses what NCCL is known to find: on a node with
+/// NVSwitch, 12 channels (6 on Volta and in a cube mesh) that share the GPU's bandwidth; between
+/// nodes, one channel per network adapter, at the best speed of NCCL's list that adapter and GPU
+/// can sustain; for the tree over two nodes, up to twice that speed inside them.
 class Model {
  public:
   Model(const ClusterSpec& cluster, int ranks);
@@ -47,20 +47,20 @@ class Model {
   int nodes() const noexcept { return nodes_; }
   int ranks_per_node() const noexcept { return per_node_; }
 
-  /// Whether NCCL would consider it here.
+  /// Whether NCCL would consider it on this cluster.
   bool allows(Algorithm algorithm, Protocol protocol) const;
-  /// All that it considers for an all-reduce of `bytes`, fastest first.
+  /// Everything NCCL considers for an all-reduce of `bytes`, fastest first.
   std::vector<Candidate> candidates(Bytes bytes) const;
-  /// The fastest with this algorithm and protocol; either may be left to the model (`nullptr`).
-  /// Throws ConfigError where the machines allow none.
+  /// The fastest candidate with this algorithm and protocol; `nullptr` leaves the choice to the
+  /// model. Throws ConfigError if the machines allow none.
   Candidate choose(Bytes bytes, const Algorithm* algorithm, const Protocol* protocol) const;
-  /// Broadcasts and all-gathers go in a ring.
+  /// Broadcasts and all-gathers use a ring.
   Candidate choose_ring(Bytes bytes, OpType op) const;
 
-  /// Of one hop, without the wire's own latency.
+  /// Latency of one hop, excluding the wire's own.
   Seconds hop_latency(Algorithm algorithm, Protocol protocol, bool between_nodes) const;
   Seconds base_latency(Algorithm algorithm, Protocol protocol) const;
-  /// Bytes on the wire for each byte of data.
+  /// Bytes on the wire per byte of data.
   static double wire_factor(Protocol protocol) noexcept;
 
  private:
@@ -79,7 +79,7 @@ class Model {
   Graph nvls_;
 };
 
-/// The candidates as a table for people, with what was chosen marked.
+/// The candidates as a human-readable table, with the chosen one marked.
 std::string explain(const Model& model, Bytes bytes, const Candidate& chosen);
 
 }  // namespace gradsync::nccl

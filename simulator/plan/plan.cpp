@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kMostChunks = 256;
 constexpr int kFewChunks = 8;
-constexpr double kShortestChunkShare = 1.0 / 16;  // of a chunk's usual size
+constexpr double kShortestChunkShare = 1.0 / 16;  // of the usual chunk size
 
-/// The longest way of `steps` consecutive hops round a ring.
+/// The longest latency of `steps` consecutive hops around a ring.
 Seconds longest_way(const std::vector<Seconds>& hops, int steps) {
   const auto n = static_cast<int>(hops.size());
   const Seconds round = std::accumulate(hops.begin(), hops.end(), Seconds(0));
@@ -30,7 +30,7 @@ Seconds longest_way(const std::vector<Seconds>& hops, int steps) {
   return round * (steps / n) + (rest > 0 ? longest : Seconds(0));
 }
 
-/// Parent in the tree of bit patterns: the lowest set bit is cleared and the next one set.
+/// Parent in the tree of bit patterns: clear the lowest set bit and set the next one.
 int pattern_parent(int node, int nodes) {
   if (node == 0) return -1;
   const int bit = node & -node;
@@ -82,12 +82,12 @@ Seconds Plan::pipeline(const PlanPhase& phase, Bytes bytes, const EdgeTimes& tim
   const std::vector<PlanEdge>& edges = phase.edges;
   const Seconds floor = least(bytes);
   const double parts = messages(phase, bytes);
-  // The pipeline fills and empties with links that few edges are at.
+  // The pipeline fills and drains through links that few edges use.
   const auto chunk = [&](std::size_t e) {
     return std::max(Seconds(times.alone[e]), floor) / parts;
   };
-  std::vector<Seconds> ahead(edges.size());   // until the edge's first chunk is there
-  std::vector<Seconds> behind(edges.size());  // from its last one's leaving to the end
+  std::vector<Seconds> ahead(edges.size());   // until the edge's first chunk arrives
+  std::vector<Seconds> behind(edges.size());  // from its last chunk's departure to the end
   for (std::size_t e = 0; e < edges.size(); ++e) {
     for (const int before : edges[e].after) {
       const auto b = static_cast<std::size_t>(before);
@@ -119,7 +119,7 @@ Seconds Plan::pipeline(const PlanPhase& phase, Bytes bytes, const EdgeTimes& tim
   for (const auto& [number, link] : links) {
     least_of_all = std::max(least_of_all, link.ahead + link.time + link.behind);
   }
-  constexpr double kTowardsMost = 0.4;  // least error over a grid of 512 trees on leaves
+  constexpr double kTowardsMost = 0.4;  // minimizes the error over a grid of 512 trees on leaves
   return least_of_all + kTowardsMost * (most - least_of_all);
 }
 
@@ -193,7 +193,7 @@ PlanPhase double_tree_phase(const Hops& hops, int rotations, bool nvls) {
   const Layout& layout = hops.layout;
   const int nodes = layout.nodes();
   PlanPhase phase;
-  // Inside a node of n GPUs that are heads, NVLS moves (n+1)/n of the bytes each way.
+  // Inside a node of n head GPUs, NVLS moves (n+1)/n of the bytes in each direction.
   if (nvls) {
     for (int node = 0; node < nodes; ++node) {
       const std::vector<int> members = layout.members(node, 0);
@@ -207,7 +207,8 @@ PlanPhase double_tree_phase(const Hops& hops, int rotations, bool nvls) {
   const double share = 1.0 / (2 * rotations);
   for (int rotation = 0; rotation < rotations; ++rotation) {
     for (int tree = 0; tree < 2; ++tree) {
-      // Index of the edges up from (or down to) each node's head; and of what arrives at a head.
+      // Index of the edges up from (or down to) each node's head, and of those that arrive at a
+      // head.
       const auto count = static_cast<std::size_t>(nodes);
       std::vector<std::vector<int>> up_into(count);
       std::vector<int> up_edge(count, -1);
@@ -215,7 +216,7 @@ PlanPhase double_tree_phase(const Hops& hops, int rotations, bool nvls) {
       std::vector<std::vector<int>> chains(count);
       for (int node = 0; node < nodes; ++node) {
         const auto at = static_cast<std::size_t>(node);
-        // The heads of the trees are spread over the node, so that each adapter has its share.
+        // The heads of the trees are spread over the node, so that each adapter gets its share.
         chains[at] = layout.members(node, rotation * layout.per_node / rotations);
         heads[at] = chains[at][0];
         if (nvls) continue;
@@ -291,7 +292,7 @@ PlanPhase nvls_phase(const Hops& hops) {
 std::vector<PlanPhase> bcube_phases(const Hops& hops, const std::vector<int>& members,
                                     const std::vector<int>& groups) {
   std::vector<PlanPhase> scatter;
-  double block = 1;  // what a rank still has to reduce, of all bytes
+  double block = 1;  // fraction that a rank still has to reduce
   int distance = 1;
   const auto n = static_cast<int>(members.size());
   for (const int group : groups) {
@@ -311,7 +312,7 @@ std::vector<PlanPhase> bcube_phases(const Hops& hops, const std::vector<int>& me
     block /= group;
     distance *= group;
   }
-  std::vector<PlanPhase> phases = scatter;  // and back: the all-gather is its mirror image
+  std::vector<PlanPhase> phases = scatter;  // the all-gather mirrors the reduce-scatter
   phases.insert(phases.end(), scatter.rbegin(), scatter.rend());
   return phases;
 }
@@ -320,8 +321,7 @@ std::vector<PlanPhase> binomial_phases(const Hops& hops, int root) {
   const int n = hops.layout.ranks;
   const auto rank_at = [&](int position) { return (position + root) % n; };
   std::vector<PlanPhase> phases;
-  // A rank at depth d has d bits set in its position; its children have one more, above its
-  // highest.
+  // A rank at depth d has d bits set in its position; its children set one more, above the highest.
   for (int position = 0; position < n; ++position) {
     const auto depth = static_cast<std::size_t>(std::popcount(static_cast<unsigned>(position)));
     const auto lowest = std::bit_floor(static_cast<unsigned>(position)) * 2;

@@ -44,8 +44,8 @@ std::optional<nccl::Protocol> nccl_protocol(Protocol protocol) {
   return std::nullopt;
 }
 
-/// What a channel forwards at once, in bytes of data (src/include/device.h, enqueue.cc): half of
-/// the buffer's eight steps for a ring's Simple, one step for a tree's.
+/// The data that a channel forwards at once, in bytes (src/include/device.h, enqueue.cc): half of
+/// the buffer's eight steps for a ring with Simple, one step for a tree.
 Bytes channel_chunk(nccl::Protocol protocol) {
   switch (protocol) {
     case nccl::Protocol::kLl:
@@ -64,7 +64,7 @@ std::vector<int> all_ranks(int ranks) {
   return result;
 }
 
-/// Gloo's groups of a bcube: twos, and what is left in one step.
+/// Gloo's bcube groups: factors of two, and the rest in one step.
 std::vector<int> bcube_groups(int ranks) {
   std::vector<int> groups;
   while (ranks > 1 && ranks % 2 == 0) {
@@ -75,7 +75,8 @@ std::vector<int> bcube_groups(int ranks) {
   return groups;
 }
 
-/// Ranks beyond the largest power of two give theirs to a partner first and get the result last.
+/// Ranks beyond the largest power of two first send their data to a partner and receive the result
+/// last.
 std::vector<PlanPhase> halving_doubling_phases(const Hops& hops) {
   const int ranks = hops.layout.ranks;
   const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
@@ -103,7 +104,7 @@ std::vector<PlanPhase> halving_doubling_phases(const Hops& hops) {
 Planner::Planner(const ClusterSpec& cluster, const CommunicationSpec& communication, int ranks,
                  WireLatency wire)
     : cluster_(cluster), communication_(communication) {
-  // A platform from a file does not say which of its hosts share a machine.
+  // A platform file does not say which of its hosts share a machine.
   const auto per_node = cluster.platform_file.empty() ? cluster.gpus_per_node : 1;
   cluster_.gpus_per_node = per_node;
   hops_.layout = {ranks, static_cast<int>(std::min<std::int64_t>(per_node, ranks)),
@@ -131,7 +132,7 @@ std::shared_ptr<const Plan> Planner::hierarchical_plan(const Hops& hops) {
   plan->chunk_bytes = channel_chunk(nccl::Protocol::kSimple);
   std::vector<int> heads;
   for (const std::vector<int>& members : node_members()) heads.push_back(members.front());
-  // Each node's chain carries all bytes: they are not divided over the nodes.
+  // Each node's chain carries all bytes; they are not divided over the nodes.
   const auto nodes = static_cast<double>(heads.size());
   if (hops.layout.per_node > 1) {
     phases.push_back(reduce_chain_phase(hops, node_members(), nodes));
@@ -219,7 +220,8 @@ std::vector<std::vector<int>> Planner::rings() const {
   }
   const int rails = static_cast<int>(std::min(cluster_.nics_per_node, cluster_.gpus_per_node));
   for (int rail = 0; rail < rails; ++rail) {
-    // The GPUs of a rail come into the node by its adapter: each ring begins at another one.
+    // The GPUs of a rail enter the node through its adapter, so each ring starts at a different
+    // GPU.
     const int rotation = rail * layout.per_node / rails;
     std::vector<int> order;
     for (int node = 0; node < layout.nodes(); ++node) {
@@ -269,13 +271,13 @@ std::shared_ptr<const Plan> Planner::nccl_plan(const CollectiveRecord& record) {
   auto plan = std::make_shared<Plan>();
   plan->name = name;
   plan->base = model_->base_latency(chosen.algorithm, chosen.protocol);
-  if (chosen.algorithm == nccl::Algorithm::kNvlsTree) {  // the switch's part of each way
+  if (chosen.algorithm == nccl::Algorithm::kNvlsTree) {  // the switch's part of each direction
     plan->base += nccl_hops(chosen.algorithm, chosen.protocol).inside;
   }
   plan->wire_factor = nccl::Model::wire_factor(chosen.protocol);
   plan->limit = chosen.bandwidth;
   plan->chunk_bytes = channel_chunk(chosen.protocol) * chosen.channels;
-  // Plans that differ in their channels alone have the same edges, and there may be millions.
+  // Plans that differ only in their channels have the same edges, and there may be millions.
   auto& phases = phases_[fmt::format("{} {} {} {}", kind, to_string(chosen.algorithm),
                                      to_string(chosen.protocol), record.root)];
   if (phases == nullptr) {

@@ -13,21 +13,23 @@
 
 namespace gradsync {
 
-/// Chooses how the simulated library does a collective, and remembers the plans.
+/// Chooses how the simulated library runs a collective, and caches the plans.
 ///
-/// Gloo: the ring for all-reduces, unless the scenario names another algorithm; its broadcast,
-/// barrier and all-gather. NCCL: what its cost model chooses (nccl_model.hpp), within what the
-/// scenario allows; a ring for broadcasts and all-gathers; a barrier is an all-reduce of 4 bytes.
+/// Gloo: the ring for all-reduces, unless the scenario names another algorithm; Gloo's own
+/// broadcast, barrier and all-gather. NCCL: the choice of its cost model (nccl_model.hpp) within
+/// what the scenario allows; a ring for broadcasts and all-gathers; a barrier is an all-reduce of 4
+/// bytes.
 class Planner {
  public:
   Planner(const ClusterSpec& cluster, const CommunicationSpec& communication, int ranks,
           WireLatency wire);
 
-  /// The plan for the collective. Null where `bit_exact` and Gloo's own ring, tree and barrier are
-  /// simulated message by message in Gloo's order of sums (message_ring.hpp, tree_collectives.hpp).
+  /// The plan for the collective. Null with `bit_exact` if Gloo's own ring, tree and barrier are
+  /// simulated message by message, in Gloo's order of summation (message_ring.hpp,
+  /// tree_collectives.hpp).
   std::shared_ptr<const Plan> plan(const CollectiveRecord& record, bool bit_exact);
 
-  /// Why each kind and size of collective goes the way it goes, in the order in which they came.
+  /// The explanation for each kind and size of collective, in order of first use.
   const std::vector<std::string>& explanations() const noexcept { return explanations_; }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 using NodeTopology = ClusterSpec::NodeTopology;
 using Topology = ClusterSpec::Topology;
 
-/// Links in groups of one kind; a cable has two, up and down. The same cluster as Platform's.
+/// Links in groups of one kind; a cable has two, up and down. Models the same cluster as Platform.
 class StructuralLinks final : public Links {
  public:
   StructuralLinks(const ClusterSpec& cluster, int ranks) : c_(cluster), ranks_(ranks) {
@@ -71,7 +71,7 @@ class StructuralLinks final : public Links {
   }
   const Group& group(std::size_t link) const {
     std::size_t at = groups_.size() - 1;
-    while (groups_[at].first > link) --at;  // an empty group begins where the next one does
+    while (groups_[at].first > link) --at;  // an empty group starts where the next one does
     return groups_[at];
   }
 

@@ -10,12 +10,12 @@
 namespace gradsync {
 namespace {
 
-/// The directions of the cable that has this name, or one direction by its own.
+/// Whether a link belongs to the cable of this name or is itself called so.
 bool is_called(const std::string& link, const std::string& name) {
   return link == name || link == name + "_UP" || link == name + "_DOWN";
 }
 
-/// What people call it: without the direction.
+/// The link's name without its direction.
 std::string cable_name(std::string link) {
   for (const char* direction : {"_UP", "_DOWN"}) {
     if (link.ends_with(direction)) link.resize(link.size() - std::string(direction).size());

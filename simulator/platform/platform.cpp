@@ -15,7 +15,7 @@ using simgrid_compat::Links;
 using NodeTopology = ClusterSpec::NodeTopology;
 using Topology = ClusterSpec::Topology;
 
-// Compute is replayed or charged as time: the host's speed is never used.
+// Compute is replayed or charged as time, so the host's speed is never used.
 constexpr double kHostSpeed = 1.0;
 
 template <class To, class From>
@@ -105,8 +105,8 @@ void Platform::build_inside(SimEngine& engine, NetZone* top) {
     for (std::int64_t node = 0; node < nodes_; ++node) build_pcie_tree(top, node);
     return;
   }
-  // One star for all nodes: the way between two of its members passes their cables alone, so
-  // that the switches of different nodes need not be told apart.
+  // One star for all nodes: a route between two members uses only their cables, so there is no need
+  // to separate the nodes' switches.
   const Zone star = simgrid_compat::add_star(engine.simgrid(), top, "inside");
   for (std::int64_t rank = 0; rank < ranks_; ++rank) {
     const std::string name = fmt::format("rank-{}", rank);
@@ -157,8 +157,8 @@ void Platform::build_cube_mesh(NetZone* top, std::int64_t node) {
 }
 
 void Platform::build_pcie_tree(NetZone* top, std::int64_t node) {
-  // Every way by itself: zones within zones would do, but SimGrid does not find its way through a
-  // gateway that is a switch of switches.
+  // Explicit routes between all pairs. Nested zones would be simpler, but SimGrid cannot route
+  // through a gateway that is a switch of switches.
   NetZone* zone = simgrid_compat::add_full(top, fmt::format("pcie-{}", node));
   const std::int64_t first = node * cluster_.gpus_per_node;
   const std::int64_t end = last_rank(node);
@@ -173,7 +173,7 @@ void Platform::build_pcie_tree(NetZone* top, std::int64_t node) {
                                    cluster_.intra_node));
     }
   }
-  // Switches are dealt to the sockets in turn; up is from socket 0 to socket 1.
+  // Switches are assigned to the sockets in turn; up is from socket 0 to socket 1.
   Cable* socket = add_cable(zone, fmt::format("socket-{}", node), cluster_.pcie_socket);
   for (std::int64_t from = first; from < end; ++from) {
     for (std::int64_t to = first; to < end; ++to) {
@@ -196,7 +196,7 @@ void Platform::build_pcie_tree(NetZone* top, std::int64_t node) {
 
 void Platform::add_port(NetZone* zone, std::int64_t rank, bool with_adapter) {
   Links links;
-  // A cube mesh reaches its adapters over PCIe, which is no part of it.
+  // A cube mesh reaches its adapters over PCIe, which is not part of the mesh.
   if (!gpu_cables_.empty()) {
     links.push_back(simgrid_compat::up(gpu_cables_[static_cast<std::size_t>(rank)]));
   }
@@ -318,7 +318,7 @@ std::vector<Platform::Link*> Platform::route(int from, int to) const {
 }
 
 void Platform::add_latency(const Link* link, Seconds more) {
-  // The links that SimGrid makes for a fabric are inter_node cables.
+  // The links that SimGrid creates for a fabric are inter_node cables.
   latencies_.try_emplace(link, cluster_.inter_node.latency).first->second += more;
 }
 
@@ -326,7 +326,7 @@ Seconds Platform::latency(int from, int to) const {
   Seconds sum = cluster_.software.per_message;
   for (const Link* link : route(from, to)) {
     const auto known = latencies_.find(link);
-    // The links that SimGrid makes for a fabric are inter_node cables; a CPU takes no time.
+    // The links that SimGrid creates for a fabric are inter_node cables; a CPU has no latency.
     if (known != latencies_.end()) {
       sum += known->second;
     } else if (std::find(cpus_.begin(), cpus_.end(), link) == cpus_.end()) {

@@ -21,7 +21,7 @@ void check_link(const LinkSpec& link, const char* pointer) {
   }
 }
 
-/// Of a few counts; their product need not fit in an integer.
+/// A double, because the product of a few counts may not fit in an integer.
 double product(const std::vector<std::int64_t>& counts) {
   double result = counts.empty() ? 0 : 1;
   for (const std::int64_t count : counts) result *= static_cast<double>(count);
@@ -83,7 +83,7 @@ void check_cluster(const ClusterSpec& cluster, int ranks) {
                    {cluster.dragonfly_groups, cluster.dragonfly_chassis, cluster.dragonfly_routers,
                     cluster.dragonfly_nodes},
                    nodes);
-      // SimGrid's way to group g starts at router g of a chassis, whether there is one or not.
+      // SimGrid's route to group g starts at router g of a chassis, whether or not that exists.
       if (cluster.dragonfly_routers < cluster.dragonfly_groups) {
         refuse("/cluster/dragonfly/routers",
                fmt::format("at least as many as there are groups, {}", cluster.dragonfly_groups),

@@ -29,10 +29,10 @@ namespace {
 namespace s4u = simgrid_compat::s4u;
 
 constexpr int kEveryPairRanks = 64;
-constexpr unsigned kMostSeconds = 60;  // then it is taken as it is: large files take long to read
+constexpr unsigned kMostSeconds = 60;  // then accepted as it is: large files take long to read
 constexpr const char* kPointer = "/cluster/platform_file";
 
-/// What the child is at, and in the end what is wrong, in memory that both processes see.
+/// The child's current action, and finally what is wrong, in memory shared by both processes.
 struct Progress {
   enum class State { kTrying, kRefused, kGood };
   State state = State::kTrying;
@@ -61,7 +61,7 @@ class SharedProgress {
   Progress* progress_;
 };
 
-/// All pairs, or for many ranks those that rings and trees use.
+/// All pairs or, for many ranks, those used by rings and trees.
 std::vector<std::pair<int, int>> pairs_to_try(int ranks) {
   std::vector<std::pair<int, int>> pairs;
   for (int from = 0; from < ranks; ++from) {
@@ -79,7 +79,7 @@ std::vector<std::pair<int, int>> pairs_to_try(int ranks) {
   return pairs;
 }
 
-/// The value of an XML attribute in a tag, or nothing.
+/// The value of an XML attribute in a tag, or an empty string.
 std::string attribute(const std::string& tag, const std::string& name) {
   const std::size_t at = tag.find(name + "=");
   if (at == std::string::npos) return "";
@@ -88,8 +88,8 @@ std::string attribute(const std::string& tag, const std::string& name) {
   return tag.substr(begin, tag.find(tag[begin - 1], begin) - begin);
 }
 
-/// SimGrid's options may stand in a platform file, of which those of its TCP model can be lists of
-/// factors by size. They have no meaning here: this simulator's links have no factors.
+/// A platform file may contain SimGrid options. Those of its TCP model can be lists of factors by
+/// size, which have no meaning here, because this simulator's links have no factors.
 std::optional<std::string> find_list_option(const std::string& file) {
   const std::string text = read_file(file);
   for (std::size_t at = text.find("<prop"); at != std::string::npos;
@@ -103,12 +103,12 @@ std::optional<std::string> find_list_option(const std::string& file) {
   return std::nullopt;
 }
 
-/// The child's work. Returns what is wrong with the file, or nothing.
+/// Runs in the child. Returns what is wrong with the file, or nothing.
 std::optional<std::string> find_fault(const ClusterSpec& cluster, int ranks, Progress& progress) {
   if (auto fault = find_list_option(cluster.platform_file)) return fault;
   SimEngine engine;
   const Platform platform(engine, cluster, ranks);
-  // What a run does as it begins: some kinds of zones know their routes from then on only.
+  // As at the start of a run: some kinds of zones compute their routes only then.
   engine.simgrid().get_netzone_root()->seal();
   for (int rank = 0; rank < ranks; ++rank) {
     const s4u::Host* host = platform.host(rank);
@@ -179,7 +179,7 @@ ConfigError::Details refusal(const ClusterSpec& cluster, int ranks, const std::s
   _exit(0);
 }
 
-/// What the child said, taken apart.
+/// Parses the child's message.
 ConfigError::Details details_in(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -196,12 +196,12 @@ std::string read_all(int descriptor) {
     const ssize_t count = read(descriptor, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return text;
-    // A backtrace behind the sentence may be long: it is read to its end, and not kept.
+    // A long backtrace may follow: read it to its end, but do not keep it.
     if (text.size() < kMostBytes) text.append(buffer, static_cast<std::size_t>(count));
   }
 }
 
-/// SimGrid's last words: the first line of its log, without time, file and level.
+/// The first line of SimGrid's log, without time, file and level.
 std::string last_words(const std::string& output) {
   std::string line = output.substr(0, output.find('\n'));
   const std::size_t critical = output.find("/CRITICAL]");

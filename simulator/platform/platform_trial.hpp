@@ -4,15 +4,14 @@
 
 namespace gradsync {
 
-/// Reads the cluster's platform file and sends a byte from each rank's host to every other, in a
-/// process of its own: SimGrid answers a mistake in such a file with an assertion that ends the
-/// process, here and there only when the first message leaves.
+/// Tries the cluster's platform file in a child process: reads it and sends a byte from each rank's
+/// host to every other. SimGrid reports errors in such a file by a failed assertion that ends the
+/// process, sometimes only when the first message is sent.
 ///
-/// Throws ConfigError where that process ended so, with SimGrid's sentence and what was being
-/// tried; where there are too few hosts, one is off from the start, two have no route between
-/// them, or a way leads over Wi-Fi, whose stations this simulator does not model. Nothing is left
-/// behind in this process. Beyond 64 ranks only ways to neighbours and over powers of two are
-/// tried.
+/// Throws ConfigError with SimGrid's message and the action that failed if the child ends that way,
+/// if there are too few hosts, if a host is off from the start, if two hosts have no route, or if a
+/// route uses Wi-Fi, whose stations are not modeled. Leaves nothing behind in this process. Above
+/// 64 ranks, tries only routes to neighbors and over powers of two.
 void try_platform_file(const ClusterSpec& cluster, int ranks);
 
 }  // namespace gradsync

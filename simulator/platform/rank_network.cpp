@@ -10,7 +10,7 @@ void RankNetwork::send(int from, int to, Bytes bytes, Continuation arrived) {
     after(connection.latency, std::move(arrived));
     return;
   }
-  // What is empty to its program has a header, which passes no link that is down.
+  // A message without payload still has a header, which cannot pass a link that is down.
   const double at_least_a_header = std::max(1.0, static_cast<double>(bytes));
   start(from, to, at_least_a_header, connection.latency, std::move(arrived));
 }
@@ -38,7 +38,7 @@ void RankNetwork::start(int from, int to, double bytes, Seconds latency, Continu
                     std::move(arrived));
 }
 
-/// All messages from one rank to another share a connection and leave one after the other.
+/// All messages from one rank to another share a connection and leave one after another.
 Seconds RankNetwork::sent_in_spite_of_loss(int from, int to, double bytes) {
   const Seconds round_trip = latency(from, to) + latency(to, from);
   Way& connection = way(from, to);

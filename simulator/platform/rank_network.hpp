@@ -11,11 +11,11 @@
 
 namespace gradsync {
 
-/// The network as collectives see it: messages between ranks. Kernel context only.
+/// The network as seen by collectives: messages between ranks. Kernel context only.
 class RankNetwork {
  public:
-  /// What passes is entered in `loads`. `members`: the ranks of the job that are meant by 0, 1,
-  /// ...; empty: all, by their own numbers.
+  /// Records all traffic in `loads`. `members`: the job ranks behind 0, 1, ...; empty: all ranks
+  /// with their own numbers.
   RankNetwork(SimEngine& engine, const Platform& platform, LinkLoads& loads, Transfers& transfers,
               std::vector<int> members = {})
       : engine_(&engine),
@@ -24,13 +24,13 @@ class RankNetwork {
         transfers_(&transfers),
         members_(std::move(members)) {}
 
-  /// The number that a rank of this network has in the job.
+  /// Converts a rank of this network to its rank in the job.
   int job_rank(int rank) const {
     return members_.empty() ? rank : members_[static_cast<std::size_t>(rank)];
   }
 
-  /// Starts a message and calls `arrived` when all of it is there. Without bytes it takes the way's
-  /// latency; with bytes it is a flow, which shares every cable on its way.
+  /// Starts a message and calls `arrived` when all of it has arrived. An empty message takes the
+  /// route's latency; others are flows that share every cable on their route.
   void send(int from, int to, Bytes bytes, Continuation arrived);
   /// Starts a flow of `bytes` > 0 and calls `left` when its last byte has left; it arrives a
   /// `latency` later.
@@ -48,7 +48,7 @@ class RankNetwork {
   LinkLoads& loads() const noexcept { return *loads_; }
   Transfers& transfers() const noexcept { return *transfers_; }
 
-  /// After a failure: what is under way no longer arrives.
+  /// After a failure: messages in flight no longer arrive.
   void close() noexcept { closed_ = true; }
 
  private:
@@ -56,12 +56,12 @@ class RankNetwork {
     Seconds latency{0};
     LinkLoads::Way links;
     std::vector<LossPeriod> losses;
-    Seconds connection_free{0};  ///< where packets get lost: all that was sent has left by then
+    Seconds connection_free{0};  ///< with packet loss: when everything sent so far has left
   };
   Way& way(int from, int to);
-  /// `arrived` is called a `latency` after the last byte has left.
+  /// Calls `arrived` a `latency` after the last byte has left.
   void start(int from, int to, double bytes, Seconds latency, Continuation arrived);
-  /// When `bytes` have left that are sent now, as far as TCP and packet loss are concerned.
+  /// When `bytes` that are sent now will have left, considering only TCP and packet loss.
   Seconds sent_in_spite_of_loss(int from, int to, double bytes);
 
   SimEngine* engine_;
@@ -69,7 +69,7 @@ class RankNetwork {
   LinkLoads* loads_;
   Transfers* transfers_;
   std::vector<int> members_;
-  std::unordered_map<std::int64_t, Way> ways_;  // routes are slow to look up
+  std::unordered_map<std::int64_t, Way> ways_;  // cache, because route lookup is slow
   bool closed_ = false;
 };
 

@@ -17,7 +17,7 @@ std::vector<TrafficFlow> draw_traffic(const ImperfectionSpec& spec, std::int64_t
       flow.on = traffic.on;
       flow.period = traffic.period;
       flow.begin = random.uniform(0) * traffic.period;
-      // An end that is given is kept; one that is drawn is another node than that.
+      // Keeps a given end; a drawn end differs from the other one.
       const auto other_than = [&](std::int64_t node, std::uint64_t draw) {
         const auto step = static_cast<std::int64_t>(random.bits(draw) % (count - 1));
         return (node + 1 + step) % nodes;

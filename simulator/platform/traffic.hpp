@@ -7,17 +7,18 @@
 
 namespace gradsync {
 
-/// A flow of background traffic, with all that is drawn.
+/// A flow of background traffic, with all random choices made.
 struct TrafficFlow {
   std::int64_t from = 0;  ///< node
   std::int64_t to = 0;
-  BytesPerSecond rate;  ///< 0: without limit
-  Seconds on{0};        ///< of every period, from `begin` on
-  Seconds period{0};    ///< 0: always
+  BytesPerSecond rate;  ///< 0: unlimited
+  Seconds on{0};        ///< of every period, starting at `begin`
+  Seconds period{0};    ///< 0: always on
   Seconds begin{0};
 };
 
-/// The traffic between `nodes` nodes. A function of the seed: equal on every machine.
+/// Draws the traffic between `nodes` nodes. Depends only on the spec and its seed, so it is equal
+/// on every machine.
 std::vector<TrafficFlow> draw_traffic(const ImperfectionSpec& spec, std::int64_t nodes);
 
 }  // namespace gradsync

@@ -36,7 +36,7 @@ class FlappingLink : public std::enable_shared_from_this<FlappingLink> {
   Seconds period_;
 };
 
-/// Goes on and off.
+/// Traffic that goes on and off.
 class PulsingTraffic : public std::enable_shared_from_this<PulsingTraffic> {
  public:
   PulsingTraffic(SimEngine& engine, LinkLoads& loads, const TrafficFlow& flow, Platform::Host* from,

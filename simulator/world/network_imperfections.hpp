@@ -6,13 +6,13 @@
 
 namespace gradsync {
 
-/// Arranges, before the simulation runs, for slow and flapping links. Throws ConfigError with the
-/// place of a link that the platform does not have.
+/// Sets up slow and flapping links before the simulation runs. Throws ConfigError with the location
+/// of a link that does not exist in the platform.
 void arrange_links(const ImperfectionSpec& spec, SimEngine& engine, Platform& platform,
                    LinkLoads& loads);
 
-/// The same for the traffic with which `platform` was built. It starts with the job, and ends when
-/// nothing is left of that which could go on.
+/// Same, for the traffic with which `platform` was built. It starts with the job and ends when
+/// nothing is left of the job that could continue.
 void arrange_traffic(SimEngine& engine, const Platform& platform, LinkLoads& loads);
 
 }  // namespace gradsync

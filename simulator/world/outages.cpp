@@ -21,7 +21,7 @@ void Outages::host_changed(const simgrid_compat::s4u::Host& host) {
   note(fmt::format("host {}", host.get_cname()), host.is_on());
   if (host.is_on()) return;
   for (int rank = 0; rank < actors_; ++rank) {
-    // What has died stays dead: its process does not come back with the host.
+    // A dead rank stays dead: its process does not come back with the host.
     if (platform_.host(rank) != &host || !deaths_.emplace(rank, engine_.now()).second) continue;
     died_(rank, fmt::format("rank {} died: its host {} went off at {}", rank, host.get_cname(),
                             format_duration(engine_.now())));

@@ -12,18 +12,18 @@
 
 namespace gradsync {
 
-/// The hosts and links that go off during a run, as a platform file's profiles have it. SimGrid
-/// ends what runs on such a host and loses what passes such a link. Kernel context only.
+/// Tracks hosts and links that go off during a run, according to the profiles of a platform file.
+/// SimGrid ends actors on such a host and drops what passes such a link. Kernel context only.
 class Outages {
  public:
-  /// `died` is called, at that instant, with each of the `actors` first ranks whose host goes off,
-  /// and the sentence that says so.
+  /// `died` is called, at that time, for each of the first `actors` ranks whose host goes off, with
+  /// a sentence that says so.
   using Died = std::function<void(int rank, const std::string& sentence)>;
   Outages(SimEngine& engine, const Platform& platform, int actors, Died died);
 
-  /// When the rank's host went off; absent: it did not.
+  /// When the rank's host went off; absent if it did not.
   std::optional<Seconds> death(int rank) const;
-  /// In the order in which they came.
+  /// In chronological order.
   const std::vector<WorldCondition>& conditions() const noexcept { return conditions_; }
 
  private:
@@ -36,7 +36,7 @@ class Outages {
   int actors_;
   Died died_;
   std::map<int, Seconds> deaths_;
-  std::map<std::string, std::size_t> open_;  // of what is off, its place in conditions_
+  std::map<std::string, std::size_t> open_;  // by name of what is off: its index in conditions_
   std::vector<WorldCondition> conditions_;
 };
 

@@ -10,8 +10,8 @@
 namespace gradsync {
 namespace {
 
-/// Lets links have another share of their bandwidth for a while; what others do to the same links
-/// meanwhile composes with it.
+/// Gives links another share of their bandwidth for a while; concurrent changes to the same links
+/// compose.
 void schedule(SimEngine& engine, LinkLoads& loads, const LinkList& links, const LinkFault& fault) {
   const bool ends = fault.lasts > Seconds{0};
   const bool is_outage = fault.factor == 0 && ends;
@@ -46,7 +46,7 @@ LossPeriod loss_of(const LinkFault& fault) {
           fault.loss_percent / kPercent};
 }
 
-/// How a fault of kind link is called, and what it makes of its cables: "is down".
+/// The wording for a link fault: its name, and its effect on the cables ("is down").
 struct Words {
   std::string subject;
   std::string is, was;

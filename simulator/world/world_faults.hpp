@@ -13,17 +13,17 @@
 
 namespace gradsync {
 
-/// Arranges, before the simulation runs, for the faults that belong to the simulated world: links
-/// that lose bandwidth or packets, or go down, at an instant and for a while.
+/// Schedules the faults of the simulated network before the simulation runs: links that lose
+/// bandwidth or packets, or go down, at some time and for a while.
 void schedule_world_faults(SimEngine& engine, LinkLoads& loads,
                            const std::vector<FaultSpec>& faults);
 
-/// What was wrong with the links of a run that ended at `end`, for the reports.
+/// The link faults of a run that ended at `end`, for the reports.
 std::vector<WorldCondition> world_conditions(const std::vector<FaultSpec>& faults,
                                              const ImperfectionSpec& imperfections, Seconds end);
 
-/// The room on the ranks' devices, by rank: null where no fault of kind slots limits it; empty
-/// where none does at all.
+/// The device slots by rank: null if no fault of kind slots limits the rank's device; empty if
+/// there is no such fault.
 std::vector<std::shared_ptr<DeviceSlots>> device_slots(const std::vector<FaultSpec>& faults,
                                                        int ranks);
 
