@@ -12,7 +12,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Differences below this are rounding of clocks, not lateness.
+/// Smaller differences are clock rounding, not lateness.
 constexpr Seconds kRounding{1e-9};
 
 struct Reduction {
@@ -24,7 +24,7 @@ struct Reduction {
   Seconds middle() const { return arrivals[(arrivals.size() - 1) / 2].first; }
 };
 
-/// The reductions between two waits of the loop, in their order: those of a backward pass.
+/// The reductions of one backward pass, in order: those between two waits of the loop.
 using Pass = std::vector<Reduction>;
 using PassKey = std::pair<std::int64_t, std::int64_t>;  // step, micro step
 
@@ -53,14 +53,14 @@ bool is_known(const Pass& pass) {
   return std::all_of(pass.begin(), pass.end(), [](const Reduction& r) { return r.is_complete; });
 }
 
-/// The reduction from which on each followed the one before without a gap.
+/// The reduction after which each one followed the previous without a gap.
 const Reduction& decisive(const Pass& pass) {
   std::size_t at = pass.size() - 1;
   while (at > 0 && pass[at - 1].end > pass[at].last().first) --at;
   return pass[at];
 }
 
-/// How much earlier the pass would end if every reduction were entered by the middle's time.
+/// How much earlier the pass would end if every reduction were entered at the median arrival.
 Seconds saved_in(const Pass& pass) {
   Seconds end{0}, end_without{0};
   for (const Reduction& reduction : pass) {
@@ -72,7 +72,7 @@ Seconds saved_in(const Pass& pass) {
   return end - end_without;
 }
 
-/// Of a step, on its slowest rank.
+/// By step, on the slowest rank.
 std::map<std::int64_t, Seconds> step_durations(const Digest& digest) {
   std::map<std::int64_t, Seconds> durations;
   for (const RankView& view : digest.ranks) {
@@ -105,7 +105,7 @@ struct Interval {
   Seconds length() const { return end - begin; }
 };
 
-/// When the reductions of a pass went on with all ranks there, one after the other.
+/// The times in which the reductions of a pass ran, one after another, with all ranks present.
 std::vector<Interval> transfers_of(const Pass& pass) {
   std::vector<Interval> transfers;
   Seconds free{0};
@@ -132,9 +132,9 @@ std::vector<Blame::Network> network_costs(const Digest& digest) {
   const auto any = std::find_if(digest.ranks.begin(), digest.ranks.end(),
                                 [](const RankView& view) { return view.report != nullptr; });
   if (any == digest.ranks.end() || any->report->world.empty()) return {};
-  const std::vector<WorldCondition>& conditions = any->report->world;  // all ranks know the same
+  const std::vector<WorldCondition>& conditions = any->report->world;  // all ranks have the same
   std::map<PassKey, std::vector<Interval>> transfers;
-  std::vector<std::vector<Seconds>> usual;  // by place in the pass
+  std::vector<std::vector<Seconds>> usual;  // by position in the pass
   for (const auto& [key, pass] : passes_of(digest, 0)) {
     if (!is_known(pass)) continue;
     const std::vector<Interval>& of_pass = transfers[key] = transfers_of(pass);
@@ -146,7 +146,7 @@ std::vector<Blame::Network> network_costs(const Digest& digest) {
       if (undisturbed) usual[i].push_back(of_pass[i].length());
     }
   }
-  constexpr double kLonger = 1.5;  // than its like, to count
+  constexpr double kLonger = 1.5;  // than comparable reductions, to count
   std::vector<Blame::Network> costs;
   for (const WorldCondition& condition : conditions) {
     std::map<std::int64_t, Seconds> lost_in;  // by step

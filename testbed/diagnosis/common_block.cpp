@@ -12,7 +12,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// True if every rank's report has the field, and all have the same.
+/// Whether every rank's report has the field with the same value.
 template <typename Field>
 bool all_have_one(const Digest& digest, Field RankReport::*field) {
   std::set<Field> seen;
@@ -23,7 +23,7 @@ bool all_have_one(const Digest& digest, Field RankReport::*field) {
   return seen.size() == 1 && !seen.begin()->empty();
 }
 
-/// The last step of which every rank has the hash of its parameters; -1 if there is none.
+/// The last step for which every rank has a parameter hash; -1 if there is none.
 std::int64_t last_hashed_step(const Digest& digest) {
   std::int64_t last = -1;
   for (const RankView& view : digest.ranks) {
@@ -74,13 +74,13 @@ void note_majority(Diagnosis& diagnosis, const Disagreement& disagreement) {
 
 namespace {
 
-/// Kinds that the records of the named ranks alone show, whatever others did.
+/// Kinds that the records of the named ranks show on their own, whatever other ranks did.
 bool is_shown_by_itself(DiagnosisKind kind) {
   return kind == DiagnosisKind::kError || kind == DiagnosisKind::kRankDied ||
          kind == DiagnosisKind::kStartFailed || kind == DiagnosisKind::kUnevenShards;
 }
 
-/// Kinds that are found in the records of steps.
+/// Kinds that are found in step records.
 bool is_of_steps(DiagnosisKind kind) {
   return kind >= DiagnosisKind::kLossScaleDiffers && kind <= DiagnosisKind::kStraggler;
 }
@@ -104,7 +104,7 @@ void weigh(Diagnosis& found, const Digest& digest) {
 std::vector<std::string> ruled_out(const Diagnosis& found, const Digest& digest) {
   std::vector<std::string> list;
   const bool complete = digest.with(Standing::kUnknown).empty() && digest.absent().empty();
-  if (!complete) return list;  // what a silent rank did cannot be excluded
+  if (!complete) return list;  // a silent rank may have done anything
   if (digest.with(Standing::kFailed).empty() && digest.with(Standing::kDied).empty()) {
     list.push_back("a crash: no rank failed or died");
   }

@@ -8,13 +8,14 @@
 
 namespace gradsync::diagnosis {
 
-/// What every diagnosis says beside its cause, whichever rule found that.
+/// The parts of a diagnosis that do not depend on the rule that found it.
 
-/// Lowers `found.confidence` where the evidence has gaps: reports that are missing, or a cause that
-/// is what remained when others were ruled out.
+/// Lowers `found.confidence` if the evidence has gaps: missing reports, or a cause inferred by
+/// ruling out others.
 void weigh(Diagnosis& found, const Digest& digest);
 
-/// Causes that the records exclude, each with what excludes it. Nothing that the verdict is about.
+/// Causes that the records exclude, each with the evidence against it. Omits what the verdict is
+/// about.
 std::vector<std::string> ruled_out(const Diagnosis& found, const Digest& digest);
 
 Reproduction reproduction(const Diagnosis& found, const Scenario& scenario);

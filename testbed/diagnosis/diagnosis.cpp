@@ -20,14 +20,14 @@ using namespace diagnosis;
 /// In this order: the first that answers is the verdict.
 // clang-format off: a rule a line
 constexpr Rule kRules[] = {
-    // The job did not get going.
+    // The job did not start.
     find_start_failed,
     find_duplicate_device,
     find_different_model,
     find_unreachable,
     find_group_creation,
     find_not_joined,
-    // A rank went another way, or failed.
+    // A rank took a different turn, or failed.
     find_uneven_shards,
     find_hidden_error,
     find_turn,
@@ -36,7 +36,7 @@ constexpr Rule kRules[] = {
     find_misuse,
     find_rank_died,
     find_error,
-    // All wait: for what?
+    // Ranks wait: for what?
     find_out_of_slots,
     find_left_loop,
     find_detour,
@@ -48,21 +48,21 @@ constexpr Rule kRules[] = {
     find_late_rank,
     find_network,
     describe_unknown,
-    // Nothing stopped, and something is wrong.
+    // Nothing stopped, but something is wrong.
     find_buffers_differ,
     find_not_a_number,
     find_wrong_clip,
     find_wrong_samples,
     find_uneven_batches,
     find_different_call_sites,
-    // Nothing is wrong but the time, or worth more than a line.
+    // Only slow, or worth a note.
     find_straggler,
     find_padding,
     describe_gaps,
 };
 // clang-format on
 
-/// The evidence that is missing, but for reports.
+/// Adds the missing evidence other than reports.
 void add_gaps(Diagnosis& found, const Digest& digest) {
   std::vector<int> testified;
   for (const RankView& view : digest.ranks) {
@@ -88,7 +88,7 @@ void add_gaps(Diagnosis& found, const Digest& digest) {
   }
 }
 
-/// What bears on every verdict: evidence that is missing, and findings that are not the cause.
+/// Adds notes for every verdict: missing evidence, and findings that are not the cause.
 void add_common_notes(Diagnosis& found, const Digest& digest, Rule answered) {
   const std::vector<int> unknown = digest.with(Standing::kUnknown);
   if (!unknown.empty()) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 
-/// `text` broken at spaces so that no line is longer than kWidth (a longer word keeps a line to
-/// itself); lines after the first are indented by `indent`.
+/// Breaks `text` at spaces so that no line exceeds kWidth (a longer word gets its own line); all
+/// lines but the first are indented by `indent`.
 std::string wrap(const std::string& text, std::size_t indent) {
   std::string lines;
   std::size_t column = indent;

@@ -10,8 +10,8 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// A report that nobody filled in: the rank was killed, or has not begun. That its launcher ended
-/// it when others had failed says nothing of it.
+/// An empty report: the rank was killed or has not started. If its launcher ended it after others
+/// had failed, that says nothing about the rank.
 bool is_blank(const RankReport& report) {
   if (report.error_code && report.error_code != ErrorCode::kPeerFailed) return false;
   return report.state == RankState::kRunning && report.phase == Phase::kInit &&
@@ -23,10 +23,10 @@ bool is_of_others(ErrorCode code) {
   return code == ErrorCode::kPeerFailed || code == ErrorCode::kRankDied;
 }
 
-/// Told to end by a signal, the rank passed that on as its last word and left a report.
+/// Whether the rank was ended by a signal: it reported that as its last words and left a report.
 bool ended_by_signal(const RankReport& report) {
   constexpr int kSignalled = 128;           // a shell's convention for "ended by a signal"
-  if (report.clean_up_since) return false;  // it had failed before, by what its error says
+  if (report.clean_up_since) return false;  // it had failed before, as its error says
   return report.error_code == ErrorCode::kRankDied &&
          (report.exit_signal || report.exit_code.value_or(0) > kSignalled);
 }
@@ -88,7 +88,7 @@ void find_first_failure(Digest& digest) {
   }
 }
 
-/// Ranks that say nothing themselves, as far as the errors of others speak of them.
+/// Adds reports for silent ranks, as far as the errors of others mention them.
 void add_testimonies(Digest& digest, const std::vector<RankReport>& reports) {
   for (auto& [rank, report] : read_testimonies(reports)) {
     if (rank < 0 || rank >= static_cast<int>(digest.ranks.size())) continue;
@@ -106,14 +106,14 @@ void find_groups(Digest& digest) {
   std::vector<int> all(digest.ranks.size());
   std::iota(all.begin(), all.end(), 0);
   for (const RankView& view : digest.ranks) {
-    std::map<std::string_view, std::int64_t> first;  // the oldest that this rank remembers
+    std::map<std::string_view, std::int64_t> first;  // the oldest record of this rank
     for (const CollectiveRecord* record : view.collectives) {
       const auto [oldest, added] = first.try_emplace(record->group, record->sequence);
       oldest->second = std::min(oldest->second, record->sequence);
       if (!added) continue;
       digest.members[record->group].push_back(view.rank);
     }
-    // What others say of it is not from a ring; a summary has only where the rank stands.
+    // Testimonies do not come from a ring; a summary only shows where the rank is.
     if (view.testified || (view.report != nullptr && view.report->phases.empty())) continue;
     for (const auto& [group, sequence] : first) {
       std::int64_t& since = digest.recorded_since[std::string(group)];

@@ -12,65 +12,65 @@
 
 namespace gradsync::diagnosis {
 
-/// How a rank stands at the end, without regard to the world: in the simulator a deadlock leaves it
-/// inside a collective, on a real network the wait's deadline ends it with an error there; both are
+/// A rank's final state, independent of the backend: a deadlock leaves a rank inside a collective
+/// in the simulator, and on a real network the timeout ends it there with an error; both are
 /// kBlocked.
 enum class Standing {
-  kFinished,  ///< out of steps; perhaps waiting for the others in shutdown
+  kFinished,  ///< completed all its steps; possibly waiting in shutdown
   kBlocked,   ///< inside a collective that others did not complete
-  kFailed,    ///< an error of its own
-  kDied,      ///< its process went without a word
+  kFailed,    ///< failed with its own error
+  kDied,      ///< its process ended without reporting
   kRunning,   ///< outside any collective
   kUnknown,   ///< no report
 };
 const char* to_string(Standing standing) noexcept;
 
-/// One rank's report, read.
+/// One rank's report, prepared for the rules.
 struct RankView {
   int rank = 0;
-  const RankReport* report = nullptr;  ///< null where there is none
+  const RankReport* report = nullptr;  ///< null if there is none
   Standing standing = Standing::kUnknown;
-  /// All that is known of its collectives, by time of issue; points into the report.
+  /// All its known collectives, by issue time; points into the report.
   std::vector<const CollectiveRecord*> collectives;
   const CollectiveRecord* last_completed = nullptr;
-  /// The first one that did not complete; set for kBlocked, and for others that left one behind.
+  /// The first incomplete collective; set for kBlocked, and for other ranks that left one.
   const CollectiveRecord* pending = nullptr;
-  bool timed_out = false;  ///< blocked, and its own deadline ended it
-  bool given = false;      ///< there is a report, be it one in which nothing stands
-  bool testified = false;  ///< `report` was made of what other ranks' errors say of this one
+  bool timed_out = false;  ///< blocked, and timed out itself
+  bool given = false;      ///< there is a report, even if it is empty
+  bool testified = false;  ///< `report` was derived from other ranks' errors
 
   std::int64_t steps_completed() const { return report != nullptr ? report->steps_completed : 0; }
 };
 
-/// What went wrong first, by time.
+/// The earliest failure.
 enum class FirstFailure { kNone, kTimeout, kError, kDeath };
 
-/// The reports of a run, sorted out for the rules. Points into `reports` and `scenario`, which must
+/// The reports of a run, indexed for the rules. Points into `reports` and `scenario`, which must
 /// outlive it.
 struct Digest {
   const Scenario* scenario = nullptr;
   EvidenceGaps gaps;
-  std::vector<RankView> ranks;  ///< by rank, all ranks
+  std::vector<RankView> ranks;  ///< all ranks, by rank
   FirstFailure first_failure = FirstFailure::kNone;
   int first_failed_rank = -1;      ///< -1 for kNone
-  std::vector<int> foreign_ranks;  ///< of reports that cannot be of this run's ranks; left out
-  /// By process group, the ranks that are known to issue collectives in it; all in the default one.
+  std::vector<int> foreign_ranks;  ///< of reports that belong to another run; ignored
+  /// The known members of each process group; all ranks for the default group.
   std::map<std::string, std::vector<int>> members;
-  /// By process group, the first sequence number from which on every rank's records reach: before
-  /// it somebody's ring has forgotten what the rank issued.
+  /// For each process group, the first sequence number covered by every rank's records; some rank's
+  /// ring has overwritten what it issued before.
   std::map<std::string, std::int64_t> recorded_since;
-  std::list<RankReport> testimonies;  ///< the reports of ranks that are `testified`
+  std::list<RankReport> testimonies;  ///< the reports of `testified` ranks
 
   const RankView& of(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
   std::vector<int> with(Standing standing) const;
   bool all_finished() const;
-  /// Every rank of which there is a report has finished, and there is one.
+  /// Whether there is a report, and every rank with a report has finished.
   bool all_known_finished() const;
-  /// Ranks of which nothing was given: what they did is not known, and their silence says nothing.
+  /// Ranks without any evidence: nothing can be inferred from their silence.
   std::vector<int> absent() const;
-  /// A collective that somebody's ring has forgotten.
+  /// Whether some rank's ring has overwritten the collective.
   bool is_forgotten(const CollectiveRecord& record) const;
-  /// Some ring has forgotten something.
+  /// Whether any ring has overwritten records.
   bool rings_wrapped() const;
 };
 

@@ -16,8 +16,8 @@ namespace {
 
 using Key = std::pair<std::string, std::int64_t>;  // group, sequence
 
-/// When something happened: in which step, and at which time. The steps come first, because the
-/// clocks of several machines need not agree.
+/// Orders events by step, then by time. Steps come first, because the clocks of several machines
+/// may differ.
 using Moment = std::pair<std::int64_t, Seconds>;
 
 Moment moment_of(const CollectiveRecord& record) {
@@ -55,7 +55,7 @@ Disagreement compare_ranks(const std::map<std::string, std::vector<int>>& ranks_
   Disagreement disagreement;
   disagreement.silent = silent;
   for (const auto& [what, ranks] : ranks_by_what) disagreement.groups.push_back({ranks, what});
-  // Equally large ones by their first rank, so that the order means nothing more.
+  // Order equally large groups by their first rank, so that the order is deterministic.
   std::ranges::sort(disagreement.groups, [](const RankGroup& a, const RankGroup& b) {
     return std::make_tuple(b.ranks.size(), a.ranks.front()) <
            std::make_tuple(a.ranks.size(), b.ranks.front());
@@ -111,8 +111,8 @@ std::optional<Mismatch> first_mismatch(const Digest& digest) {
 }
 
 std::optional<SiteDifference> first_site_difference(const Digest& digest) {
-  // What DDP issues for itself comes from one loop; in a join the ranks that are done issue it from
-  // another place, and that is right.
+  // Skip DDP's own collectives: they come from one loop, and in a join, ranks without inputs
+  // rightly issue them from another place.
   std::map<Key, std::map<std::string, std::vector<int>>> ranks_by_site;
   std::map<Key, const CollectiveRecord*> first;
   for (const RankView& view : digest.ranks) {
@@ -139,8 +139,8 @@ std::optional<SiteDifference> first_site_difference(const Digest& digest) {
 
 std::vector<StepOfRanks> steps_of_ranks(const Digest& digest) {
   const bool joins = digest.scenario->ddp.join.enable;
-  // In a join a rank is compared with those alone that took as many steps before the epoch: the
-  // state of its optimizer has as many updates.
+  // In a join, compare only ranks that took equally many steps before the epoch, because their
+  // optimizer states have equally many updates.
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, StepOfRanks> steps;
   for (const RankView& view : digest.ranks) {
     if (view.report == nullptr) continue;

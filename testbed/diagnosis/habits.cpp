@@ -6,7 +6,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// The same place of the program, whatever the step.
+/// Whether both come from the same place of the program, whatever the step.
 bool same_place(const CollectiveRecord& a, const CollectiveRecord& b) {
   return a.group == b.group && a.op == b.op && a.label.what == b.label.what &&
          a.label.bucket == b.label.bucket && a.label.micro_step == b.label.micro_step &&

@@ -6,18 +6,18 @@
 
 namespace gradsync::diagnosis {
 
-/// What the ranks' earlier steps say of a collective: a program does in each step what it did in
-/// the steps before, unless something is wrong with one of them.
+/// How a collective compares with the ranks' earlier steps: a program does the same in every step,
+/// unless something is wrong with one of them.
 enum class Habit {
-  kUsual,    ///< it follows what it followed in an earlier step
-  kUnusual,  ///< in earlier steps something else followed
-  kUnknown,  ///< there is no earlier step in which the same came before
+  kUsual,    ///< the same collective preceded it in an earlier step
+  kUnusual,  ///< in earlier steps another one followed here
+  kUnknown,  ///< no earlier step has the same predecessor
 };
 
-/// The habit of `rank` with its own `record`, over all groups.
+/// Compares `record`, which `rank` issued, with the rank's earlier steps, over all groups.
 Habit habit_of(const Digest& digest, int rank, const CollectiveRecord& record);
 
-/// Whether a collective of this place in the program was issued in an earlier step, by any rank.
+/// Whether any rank issued a collective at this place of the program in an earlier step.
 bool was_issued_before(const Digest& digest, const CollectiveRecord& record);
 
 }  // namespace gradsync::diagnosis

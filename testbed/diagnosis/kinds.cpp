@@ -8,8 +8,8 @@ namespace {
 
 using enum DiagnosisKind;
 
-// tools/hang_table.py reads these rows too: a row is five values, the last four of them string
-// literals (adjacent ones are one).
+// tools/hang_table.py parses these rows: a row has five values, the last four of which are string
+// literals (adjacent ones are concatenated).
 constexpr std::array kRows{
     KindRow{kStartFailed, "start_failed", "K22", "A rank failed before all ranks had met.",
             "correct what the error names, and start the job again"},

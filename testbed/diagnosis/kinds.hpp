@@ -4,11 +4,11 @@
 
 namespace gradsync {
 
-/// What a job can suffer from, as far as the diagnosis can tell. One row each in kinds.cpp: the
-/// name that results and scenarios (`expect.diagnosis.kind`) spell, the entry of the catalog, the
-/// line of docs/hangs.md, and what to do.
+/// The kinds of problem that the diagnosis can find. Each has a row in kinds.cpp: the name used in
+/// results and scenarios (`expect.diagnosis.kind`), the catalog entry, the line of docs/hangs.md,
+/// and the standard advice.
 enum class DiagnosisKind {
-  // The job did not get going.
+  // The job did not start.
   kStartFailed,
   kNotJoined,
   kUnreachable,
@@ -18,7 +18,7 @@ enum class DiagnosisKind {
   kParameterOrder,
   kParameterShape,
   kParameterName,
-  // A rank took another turn in its loop.
+  // A rank's loop took a different turn.
   kUnevenShards,
   kResumeDiffers,
   kLeftLoop,
@@ -49,7 +49,7 @@ enum class DiagnosisKind {
   kStalledCompute,
   kStalledRank,
   kNetwork,
-  // Nothing stopped, and the training is wrong.
+  // Nothing stopped, but the training is wrong.
   kLossScaleDiffers,
   kClipDiffers,
   kLearningRateDiffers,
@@ -66,10 +66,10 @@ enum class DiagnosisKind {
   kSamplesNotSharded,
   kSameOrderEveryEpoch,
   kUnevenBatches,
-  // Nothing is wrong but the time, or worth more than a line.
+  // Only slow, or worth a note.
   kStraggler,
   kSamplesPadded,
-  // The evidence does not say.
+  // The evidence is insufficient.
   kNothingFound,
   kUnknown,
 };
@@ -77,9 +77,9 @@ enum class DiagnosisKind {
 struct KindRow {
   DiagnosisKind kind;
   const char* name;     ///< "uneven_shards"
-  const char* catalog;  ///< its entry in docs/hangs.md, "K01"; empty where it has none
+  const char* catalog;  ///< its entry in docs/hangs.md, "K01"; empty if none
   const char* meaning;  ///< one sentence, as in docs/hangs.md
-  const char* fix;      ///< what to do where a rule knows nothing more precise
+  const char* fix;      ///< what to do, unless a rule knows better
 };
 
 /// All rows, in the order of the enumeration.

@@ -7,8 +7,8 @@
 
 namespace gradsync::diagnosis {
 
-/// The words of DDP's errors by which its users know them (engine/ddp/reducer_errors.hpp keeps
-/// them), and what they stand for.
+/// The well-known wording of DDP's errors (kept by engine/ddp/reducer_errors.hpp), and what it
+/// means.
 enum class Misuse { kUnfinished, kReadyTwice, kGraphChanged, kNotAttached };
 
 inline std::optional<Misuse> find_misuse_words(std::string_view error) {

@@ -10,7 +10,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// What was wrong with the network at `date` or later. All ranks are told the same.
+/// Network faults at `date` or later. All ranks have the same list.
 std::vector<WorldCondition> conditions_since(const Digest& digest, Seconds date) {
   std::vector<WorldCondition> conditions;
   for (const RankView& view : digest.ranks) {

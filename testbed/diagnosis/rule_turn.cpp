@@ -11,8 +11,8 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// The collective in which the others wait for the ranks that took the turn; else the first one in
-/// which anybody waits.
+/// The collective in which the others wait for the ranks that took the turn, otherwise the first
+/// one in which any rank waits.
 const CollectiveRecord* waited_in(const Digest& digest, const Turn& turn) {
   const std::vector<Frontier> frontiers = find_frontiers(digest);
   for (const Frontier& frontier : frontiers) {
@@ -23,7 +23,7 @@ const CollectiveRecord* waited_in(const Digest& digest, const Turn& turn) {
   return frontiers.empty() ? nullptr : frontiers.front().record;
 }
 
-/// The side of a mismatch on which the ranks are that took the turn.
+/// The side of a mismatch with the ranks that took the turn.
 const CollectiveRecord* issued_by(const Mismatch& mismatch, const Turn& turn) {
   const bool first = !turn.ranks.empty() &&
                      std::ranges::binary_search(mismatch.groups[0].ranks, turn.ranks.front());
@@ -36,7 +36,7 @@ std::optional<Diagnosis> find_turn(const Digest& digest) {
   if (digest.first_failure == FirstFailure::kDeath || digest.all_finished()) return std::nullopt;
   const auto turn = first_turn(digest);
   if (!turn) return std::nullopt;
-  // An error of a rank's own needs no other cause, unless ranks were out of step before it.
+  // A rank's own error needs no other cause, unless ranks were out of step before it.
   const auto mismatch = first_mismatch(digest);
   const bool failed = digest.first_failure == FirstFailure::kError;
   if (failed && !mismatch) return std::nullopt;

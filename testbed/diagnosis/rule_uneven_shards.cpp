@@ -13,9 +13,9 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Ranks that do not come to the collective of a frontier because their shard ended before its
-/// step: they have finished, went on to what comes after the loop, or left no report and cannot
-/// have had a batch for it.
+/// Ranks missing from a frontier's collective because their shard ended before its step: they have
+/// finished, continued with what follows the loop, or left no report and cannot have had a batch
+/// for it.
 std::vector<int> ranks_that_ran_out(const Digest& digest, const std::vector<Shard>& shards,
                                     const Frontier& frontier) {
   const CollectiveLabel& label = frontier.record->label;
@@ -34,7 +34,7 @@ std::vector<int> ranks_that_ran_out(const Digest& digest, const std::vector<Shar
       continue;
     }
     if (view.report == nullptr || view.report->steps_completed > label.step) continue;
-    // Out of its loop, and still at something of its own behind it, or waiting there.
+    // Past its loop, and still at or waiting in something of its own after it.
     const bool is_done = view.standing == Standing::kRunning &&
                          view.report->phase == Phase::kUser &&
                          view.report->steps_completed >= shard.steps;
@@ -53,13 +53,13 @@ std::vector<int> ranks_without(const std::vector<int>& ranks, std::size_t world)
   return others;
 }
 
-/// A backend that compares labels has stopped the run; else it stands still.
+/// "desync" if a backend that compares labels stopped the run, otherwise it hangs.
 const char* verdict_of(const Digest& digest) {
   return digest.first_failure == FirstFailure::kError ? "desync" : "deadlock";
 }
 
 void explain(Diagnosis& diagnosis, const Digest& digest, const std::vector<Shard>& shards) {
-  // A stream comes in shards as they are; what is cut from a data set can be shuffled.
+  // Streams are sharded as they come; a sampler's shards can be reshuffled.
   const SamplerSpec& sampler = digest.scenario->sampler;
   if (!sampler.shard_sizes.empty() && !sampler.shuffle) diagnosis.catalog = "K02";
   diagnosis.because = fmt::format("{} ran out of data before the others: {}",
@@ -67,7 +67,7 @@ void explain(Diagnosis& diagnosis, const Digest& digest, const std::vector<Shard
   diagnosis.fix = fix_for_shards(digest, shards);
 }
 
-/// The run stands still: some ranks are done and the others wait for them in a later step.
+/// The run hangs: some ranks are done, and the others wait for them in a later step.
 std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard>& shards,
                                    std::int64_t fewest_an_epoch) {
   std::vector<int> ran_out;
@@ -87,7 +87,7 @@ std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard
   diagnosis.collective = describe_collective(record);
   explain(diagnosis, digest, shards);
   if (digest.scenario->train.epochs > 1 && record.label.step > fewest_an_epoch) {
-    // The ranks did not stop when they ran out, but went on to the next epoch.
+    // The ranks did not stop when they ran out of data, but continued with the next epoch.
     diagnosis.step = fewest_an_epoch;
     diagnosis.first_cause = fmt::format(
         "from step {} on ranks were in different epochs, and collectives of different epochs met",
@@ -107,8 +107,8 @@ std::optional<Diagnosis> find_hang(const Digest& digest, const std::vector<Shard
   return diagnosis;
 }
 
-/// A rank that had no batch left went on to what comes after the epoch, and met the others' next
-/// step there.
+/// A rank without batches continued with what follows the epoch, and met the others' next step
+/// there.
 std::optional<Diagnosis> find_early_epoch_end(const Digest& digest,
                                               const std::vector<Shard>& shards,
                                               const Mismatch& mismatch) {
@@ -143,7 +143,7 @@ std::optional<Diagnosis> find_early_epoch_end(const Digest& digest,
   return diagnosis;
 }
 
-/// A backend that compares labels has stopped the run when a rank came with another epoch's step.
+/// A backend that compares labels stopped the run when a rank arrived with a step of another epoch.
 std::optional<Diagnosis> find_epoch_mismatch(const Digest& digest,
                                              const std::vector<Shard>& shards) {
   const auto mismatch = first_mismatch(digest);
@@ -152,7 +152,7 @@ std::optional<Diagnosis> find_epoch_mismatch(const Digest& digest,
     return find_early_epoch_end(digest, shards, *mismatch);
   }
   const std::int64_t epoch = std::min(mismatch->record->label.epoch, mismatch->odd->label.epoch);
-  // Also those that were stopped before they came to it.
+  // Including ranks that were stopped before they reached it.
   const std::int64_t step = std::min(mismatch->record->label.step, mismatch->odd->label.step);
   std::vector<int> ahead;
   for (const RankView& view : digest.ranks) {
@@ -190,7 +190,7 @@ std::optional<Diagnosis> find_uneven_shards(const Digest& digest) {
   }
   if (fewest >= most || digest.gaps.scenario) return std::nullopt;
   const auto turn = first_turn(digest);
-  if (turn && turn->step < fewest) return std::nullopt;  // went wrong before anybody ran out
+  if (turn && turn->step < fewest) return std::nullopt;  // went wrong before any rank ran out
   switch (digest.first_failure) {
     case FirstFailure::kNone:
     case FirstFailure::kTimeout:

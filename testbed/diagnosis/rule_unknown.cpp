@@ -11,7 +11,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Where a rank stands, as the end of a sentence that begins with "rank N".
+/// A rank's position, as the end of a sentence that starts with "rank N".
 std::string standing_of(const RankView& view) {
   switch (view.standing) {
     case Standing::kFinished:
@@ -36,7 +36,7 @@ std::string standing_of(const RankView& view) {
 
 /// "rank 3 stood in data, step 4; ranks 4-5 finished after 7 of 10 steps"
 std::string describe_standings(const Digest& digest, const std::vector<int>& ranks) {
-  std::vector<std::pair<std::string, std::vector<int>>> by_text;  // few texts, in order of ranks
+  std::vector<std::pair<std::string, std::vector<int>>> by_text;  // few texts, by first rank
   for (const int rank : ranks) {
     const std::string text = standing_of(digest.ranks[static_cast<std::size_t>(rank)]);
     auto same = std::find_if(by_text.begin(), by_text.end(),
@@ -73,7 +73,7 @@ std::optional<Diagnosis> describe_unknown(const Digest& digest) {
   }
   place(diagnosis, *frontier->record);
   diagnosis.first_symptom = describe(*frontier);
-  // Who left no file may have come there.
+  // Ranks without a file may have joined it.
   if (digest.absent().empty()) diagnosis.ranks = frontier->missing;
   diagnosis.because = fmt::format(
       "{} {} not entered the collective in which the others wait: {}", rank_list(frontier->missing),

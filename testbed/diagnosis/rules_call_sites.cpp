@@ -7,8 +7,8 @@
 
 namespace gradsync::diagnosis {
 
-/// Equal operations that were issued at different places of the program: either two branches that
-/// do the same, or two quantities that are averaged with each other.
+/// Equal operations issued at different places of the program: either two branches that do the
+/// same, or two different quantities that are averaged with each other.
 std::optional<Diagnosis> find_different_call_sites(const Digest& digest) {
   if (!digest.all_finished()) return std::nullopt;
   const auto difference = first_site_difference(digest);

@@ -10,7 +10,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// What the failure of one rank did to the others, and the step in which it shows.
+/// Adds the effects of one rank's failure on the others, and the step in which it shows.
 void add_consequences(Diagnosis& diagnosis, const Digest& digest) {
   const auto frontier = find_frontier(digest);
   if (!frontier) return;
@@ -24,22 +24,22 @@ void add_consequences(Diagnosis& diagnosis, const Digest& digest) {
       fmt::format("the errors of {} follow from it", rank_list(frontier->waiting)));
 }
 
-/// The step in which the rank was: one is counted before its evaluation, checkpoint and what else
-/// the program does after it.
+/// The rank's step. A step is counted before the evaluation, checkpoint and other user code that
+/// follow it.
 std::int64_t step_of(const RankReport& report) {
   const bool counted = report.phase == Phase::kEvaluation || report.phase == Phase::kCheckpoint ||
                        report.phase == Phase::kUser || report.phase == Phase::kCheck;
   return std::max<std::int64_t>(report.steps_completed - (counted ? 1 : 0), 0);
 }
 
-/// "in step 2 (optimizer)", or the phase alone outside the training loop.
+/// "in step 2 (optimizer)", or only the phase outside the training loop.
 std::string place_of(const RankReport& report) {
   const bool in_loop = report.phase != Phase::kInit && report.phase != Phase::kShutdown;
   return in_loop ? fmt::format("in step {} ({})", step_of(report), to_string(report.phase))
                  : fmt::format("in {}", to_string(report.phase));
 }
 
-/// The end of a sentence that begins with "the process of rank N".
+/// The end of a sentence that starts with "the process of rank N".
 std::string describe_exit(const RankReport& report) {
   constexpr int kSignalled = 128;
   if (report.exit_signal) return "was ended by " + describe_signal(*report.exit_signal);
@@ -52,7 +52,7 @@ std::string describe_exit(const RankReport& report) {
   return "ended without a report";
 }
 
-/// The first report, by time, of a rank that noticed that another was gone; null if none did, or if
+/// The first report, by time, of a rank that noticed a missing rank; null if there is none, or if
 /// something else is known to have gone wrong first.
 const RankReport* first_witness_of_a_death(const Digest& digest) {
   if (digest.first_failure != FirstFailure::kNone) return nullptr;
@@ -74,7 +74,7 @@ std::optional<Diagnosis> find_rank_died(const Digest& digest) {
     diagnosis.because =
         fmt::format("the process of rank {} {}", dead.rank, describe_exit(*dead.report));
   } else if (const RankReport* witness = first_witness_of_a_death(digest)) {
-    // Nobody watched the processes, but the others noticed that one was gone.
+    // Nobody watched the processes, but other ranks noticed a missing rank.
     if (digest.absent().empty()) diagnosis.ranks = digest.with(Standing::kUnknown);
     diagnosis.because =
         diagnosis.ranks.empty()
@@ -96,8 +96,8 @@ std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
       return event.kind == RankEventKind::kRaised;
     });
     if (raised == events.end()) continue;
-    // Where the host does not wait for a collective, the handler ends as it was meant to, and the
-    // error of its collective is the others' alone.
+    // If the host does not wait for a collective, the handler finishes as intended, and only the
+    // other ranks see the collective's error.
     const bool is_hidden = view.report->error.find(raised->what) == std::string::npos;
     if (!is_hidden && view.pending == nullptr) continue;
     Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kError, "crash");
@@ -133,12 +133,12 @@ std::optional<Diagnosis> find_error(const Digest& digest) {
       *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
   Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kError, "crash");
   if (report.error_code == ErrorCode::kDesync) {
-    // Found by a comparison of the engine's own, which says what is not the same.
+    // Found by the engine's own comparison, which names the difference.
     diagnosis.verdict = "desync";
     set_kind(diagnosis, DiagnosisKind::kMismatch);
   }
   diagnosis.ranks = {digest.first_failed_rank};
-  // Who found a difference need not be the one that differs.
+  // The rank that found a difference need not be the one that differs.
   if (report.error_code == ErrorCode::kDesync && !digest.absent().empty()) diagnosis.ranks.clear();
   if (report.phase != Phase::kInit) diagnosis.step = step_of(report);
   diagnosis.because = report.error;

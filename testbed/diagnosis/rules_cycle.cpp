@@ -16,7 +16,7 @@ bool waits_in(const RankView& view, const std::string& group) {
          view.pending->group == group;
 }
 
-/// The members of the group in which `rank` waits that are not in that collective, but in another.
+/// The members of the group in which `rank` waits that are in another collective instead.
 std::vector<int> waited_for(const Digest& digest, int rank) {
   const CollectiveRecord& in = *digest.ranks[static_cast<std::size_t>(rank)].pending;
   std::vector<int> others;
@@ -30,8 +30,7 @@ std::vector<int> waited_for(const Digest& digest, int rank) {
   return others;
 }
 
-/// A shortest way from a rank over those that it waits for back to itself; empty where there is
-/// none.
+/// A shortest cycle in the wait-for graph through `start`; empty if there is none.
 std::vector<int> find_ring(const Digest& digest, int start) {
   std::map<int, int> came_from{{start, -1}};
   std::vector<int> queue{start};
@@ -49,9 +48,9 @@ std::vector<int> find_ring(const Digest& digest, int start) {
   return {};
 }
 
-/// "g0 then g1": the order in which a rank comes to the groups of the ring.
+/// "g0 then g1": the order in which a rank enters the groups of the cycle.
 std::string order_of(const RankView& view, const std::vector<std::string>& groups) {
-  // What it waits in comes first; what it has not entered, later.
+  // The group it waits in comes first, those it has not entered later.
   std::string text = view.pending->group;
   for (const std::string& group : groups) {
     if (group != view.pending->group) text += " then " + group;
@@ -59,8 +58,8 @@ std::string order_of(const RankView& view, const std::vector<std::string>& group
   return text;
 }
 
-/// The first ring, by its first rank; empty where there is none, or where a rank of which nothing
-/// is known may be what all wait for.
+/// The first cycle, by its first rank; empty if there is none, or if all may be waiting for a rank
+/// without evidence.
 std::vector<int> first_ring(const Digest& digest) {
   if (digest.members.size() < 2 || !digest.absent().empty()) return {};
   for (const RankView& view : digest.ranks) {
@@ -73,8 +72,8 @@ std::vector<int> first_ring(const Digest& digest) {
 
 }  // namespace
 
-/// A circle that one rank has closed by leaving the way that all went in earlier steps: it issued a
-/// collective that is in no earlier step, or went past the one in which the others are.
+/// A cycle caused by one rank that deviated from all earlier steps: it issued a collective that is
+/// in no earlier step, or skipped the one in which the others are.
 std::optional<Diagnosis> find_detour(const Digest& digest) {
   const std::vector<int> ring = first_ring(digest);
   if (ring.empty()) return std::nullopt;
@@ -91,7 +90,7 @@ std::optional<Diagnosis> find_detour(const Digest& digest) {
     if (record == nullptr) record = view.pending;
   }
   if (off.empty() || on.empty()) return std::nullopt;
-  // Where most do what no earlier step has, it is the others that leave it out.
+  // If most ranks do something new, it is the others that leave it out.
   const bool most = off.size() > on.size();
   if (most) {
     std::swap(off, on);
@@ -140,7 +139,7 @@ std::optional<Diagnosis> find_cycle(const Digest& digest) {
                                           describe_collective(*view.pending), view.pending->group,
                                           ring[(i + 1) % ring.size()]));
   }
-  // All that wait in one of these groups take part in the circle, not only the shortest way round.
+  // Every rank that waits in one of these groups is part of the cycle, not only the shortest one.
   for (const RankView& view : digest.ranks) {
     if (std::any_of(groups.begin(), groups.end(),
                     [&](const std::string& group) { return waits_in(view, group); })) {

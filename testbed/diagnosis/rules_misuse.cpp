@@ -20,7 +20,7 @@ std::optional<Misuse> misuse_of(const RankView& view) {
   return find_misuse_words(view.report->error);
 }
 
-/// What stands between `begin` and `end` in a text; empty where they do not.
+/// The text between `begin` and `end`; empty if they do not occur.
 std::string between(const std::string& text, std::string_view begin, std::string_view end) {
   const auto from = text.find(begin);
   if (from == std::string::npos) return {};
@@ -37,7 +37,7 @@ std::vector<int> ranks_with(const Digest& digest, Misuse misuse) {
   return ranks;
 }
 
-/// The bucket at which the others wait, in terms of the rank whose gradients did not come.
+/// Adds the bucket at which the others wait, in terms of the rank with missing gradients.
 void add_bucket(Diagnosis& diagnosis, const Digest& digest) {
   const auto frontier = find_frontier(digest);
   if (!frontier) {
@@ -53,7 +53,7 @@ void add_bucket(Diagnosis& diagnosis, const Digest& digest) {
       fmt::format("the errors of {} follow from it", rank_list(frontier->waiting)));
 }
 
-/// What is known of the other ranks' gradients in that step, as the end of a sentence.
+/// What is known about the other ranks' gradients in that step, as the end of a sentence.
 std::string others_in(const Digest& digest, const std::vector<int>& ranks, std::int64_t step) {
   if (ranks.size() == digest.ranks.size()) return "; it is so on all ranks";
   std::vector<int> complete;
@@ -87,7 +87,7 @@ std::string describe_missing(const Digest& digest, const std::vector<int>& ranks
 }
 
 void explain_unfinished(Diagnosis& diagnosis, const Digest& digest, const RankReport& report) {
-  // The error comes with the forward pass after the one that left them out.
+  // The error appears in the forward pass after the one that skipped them.
   diagnosis.step = report.steps_completed - 1;
   const bool is_static = digest.scenario->ddp.static_graph;
   set_kind(diagnosis,

@@ -34,7 +34,7 @@ const StepRecord* step_of(const RankReport* report, std::int64_t step) {
   return nullptr;
 }
 
-/// How many collectives have met that were not meant for each other.
+/// The number of mismatched collectives.
 std::int64_t mispaired(const Digest& digest, const Mismatch& mismatch) {
   const int odd = mismatch.groups[1].ranks.front();
   std::int64_t count = 0;
@@ -47,20 +47,22 @@ std::int64_t mispaired(const Digest& digest, const Mismatch& mismatch) {
   return count;
 }
 
-/// How much a collective is one that a rank has of its own: DDP's belong to every program, what the
-/// program issues itself may be only some ranks', and a forward that is no training even more so.
+/// How likely a collective is to be specific to some ranks: DDP's are in every program, user
+/// collectives may be issued by only some ranks, and those of a forward outside of training even
+/// more so.
 int own(const CollectiveRecord& record) {
   if (record.label.what == "buffers" && record.label.phase == Phase::kEvaluation) return 2;
   return is_of_ddp(record) ? 0 : 1;
 }
 
-/// Of two groups that are equally large, the one that does what the ranks did in earlier steps;
-/// nothing where both do, or neither.
+/// Of two equally large groups, the one that does what the ranks did in earlier steps; nullopt if
+/// both do, or neither.
 std::optional<int> usual_side(const Digest& digest, const Mismatch& mismatch) {
   if (!mismatch.tie()) return std::nullopt;
   const Habit first = habit_of(digest, mismatch.groups[0].ranks.front(), *mismatch.record);
   const Habit second = habit_of(digest, mismatch.groups[1].ranks.front(), *mismatch.odd);
-  // What no earlier step has says less: it may be the next thing that all would have done.
+  // A collective that is in no earlier step proves less: it may be what all ranks would have done
+  // next.
   const auto is_odd = [&](const CollectiveRecord& odd, const CollectiveRecord& usual) {
     return was_issued_before(digest, odd) || own(odd) > own(usual);
   };
@@ -71,12 +73,12 @@ std::optional<int> usual_side(const Digest& digest, const Mismatch& mismatch) {
   return std::nullopt;
 }
 
-/// How much more than the usual a collective is: its rank's own, and in no earlier step.
+/// How unusual a collective is: specific to its rank, and in no earlier step.
 int oddness(const Digest& digest, const CollectiveRecord& record) {
   return 2 * own(record) + (own(record) == 1 && !was_issued_before(digest, record) ? 1 : 0);
 }
 
-/// What sets the odd ranks apart.
+/// What distinguishes the odd ranks.
 class OutOfStep {
  public:
   OutOfStep(const Digest& digest, const Mismatch& mismatch)
@@ -89,8 +91,8 @@ class OutOfStep {
         usual_(swapped_ ? *mismatch.odd : *mismatch.record),
         odd_(swapped_ ? *mismatch.record : *mismatch.odd),
         ranks_(mismatch.odd_ranks()) {
-    // Of two sides that are equally large, one has issued a collective more than the other up to
-    // here, whichever is right.
+    // Of two equally large sides, one has issued one collective more than the other so far,
+    // whichever is right.
     if (by_habit_ || (mismatch.tie() && oddness(digest, usual_) != oddness(digest, odd_))) {
       ranks_ = mismatch.groups[swapped_ ? 0 : 1].ranks;
     }
@@ -117,7 +119,7 @@ class OutOfStep {
   }
 
  private:
-  /// Where the majority is not known, neither side is.
+  /// Without a majority, neither side can be named.
   std::string who() const { return ranks_.empty() ? "one side" : rank_list(ranks_); }
 
   void payload() {
@@ -135,7 +137,7 @@ class OutOfStep {
     const RankReport* ahead_report = report_of(digest_, rank);
     if (odd_.label.step < usual_.label.step) ranks_ = mismatch_.groups[0].ranks;
     if (mismatch_.tie()) {
-      // Who is ahead has left something out; that needs no majority.
+      // A rank that is ahead has left something out; this needs no majority.
       diagnosis_.ranks = ranks_ = odd_.label.step >= usual_.label.step ? mismatch_.groups[1].ranks
                                                                        : mismatch_.groups[0].ranks;
     }
@@ -168,7 +170,7 @@ class OutOfStep {
     diagnosis_.first_cause = because;
   }
 
-  /// Without a word of it in the rank's log.
+  /// The rank's log does not mention it.
   void skipped(std::int64_t step) {
     set_kind(diagnosis_, DiagnosisKind::kSkippedStep);
     diagnosis_.ranks = ranks_;
@@ -192,7 +194,8 @@ class OutOfStep {
   }
 
   void another_collective() {
-    // The majority's collective is the usual one; the odd ranks have one more, or leave it out.
+    // The majority's collective is the usual one; the odd ranks have an additional one, or leave it
+    // out.
     const bool both_own = own(odd_) == 1 && own(usual_) == 1;
     const bool odd_is_new = both_own && !was_issued_before(digest_, odd_);
     const bool usual_is_new = both_own && !was_issued_before(digest_, usual_);
@@ -243,7 +246,7 @@ class OutOfStep {
 
   const Digest& digest_;
   const Mismatch& mismatch_;
-  const std::optional<int> by_habit_;  ///< in a tie, which group does what the steps before did
+  const std::optional<int> by_habit_;  ///< in a tie, the group that does what earlier steps did
   const bool swapped_;                 ///< the first group is the odd one
   const CollectiveRecord& usual_;
   const CollectiveRecord& odd_;

@@ -18,8 +18,8 @@ bool failed_with_desync(const Digest& digest) {
   return digest.ranks[rank].report->error_code == ErrorCode::kDesync;
 }
 
-/// The names of tensors that are not the same on all ranks after `step`, parameters and buffers
-/// apart; and which ranks hold which value of the first of them.
+/// The tensors that differ between ranks after `step`, parameters and buffers separately, and which
+/// ranks hold which value of the first of them.
 struct TensorDifference {
   std::vector<std::string> parameters, buffers;
   std::size_t parameter_count = 0;
@@ -67,7 +67,7 @@ std::string list_names(const std::vector<std::string>& names) {
   return text;
 }
 
-/// One ingredient of the update in which the parameters parted, over all ranks.
+/// One input of the update at which the parameters diverged, over all ranks.
 template <typename Value>
 std::optional<Disagreement> compare_step(const HashDifference& parting, Value value) {
   std::map<std::string, std::vector<int>> ranks_by_value;
@@ -82,7 +82,7 @@ std::string text_of(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : std::string("none");
 }
 
-/// What sets the update of a step apart on some ranks.
+/// What distinguishes the update of a step on some ranks.
 struct Cause {
   DiagnosisKind kind;
   std::string because;
@@ -99,7 +99,7 @@ std::optional<Cause> other_loss_scale(const HashDifference& parting) {
                scales->odd_ranks()};
 }
 
-/// What was reduced, on some ranks or on none.
+/// Whether the gradients were reduced: on some ranks, or on none.
 std::optional<Cause> other_reduction(const HashDifference& parting) {
   const auto last_local = compare_step(parting, [](const StepRecord& s) {
     return std::string(s.last_batch_reduced ? "reduced" : "kept local");
@@ -154,7 +154,7 @@ std::optional<Cause> other_clip(const HashDifference& parting) {
                clips->odd_ranks()};
 }
 
-/// The parameters that no bucket holds, by the lists of the first rank that has them.
+/// The parameters that are in no bucket, according to the first rank with parameter lists.
 std::vector<std::string> in_no_bucket(const Digest& digest) {
   for (const RankView& view : digest.ranks) {
     if (view.report == nullptr || view.report->tensors.empty() || view.report->buckets.empty()) {
@@ -176,8 +176,8 @@ std::vector<std::string> in_no_bucket(const Digest& digest) {
   return {};
 }
 
-/// A tensor that is not reduced at all. Where gradients are clipped it takes the others along: the
-/// norm is not the same on all ranks then.
+/// A tensor that is not reduced at all. If gradients are clipped, it affects the others too,
+/// because the norm then differs between ranks.
 std::optional<Cause> outside_ddp(const Digest& digest, const HashDifference& parting) {
   const TensorDifference tensors = compare_tensors(digest, parting.records);
   const std::vector<std::string> outside = in_no_bucket(digest);
@@ -207,7 +207,7 @@ std::optional<Cause> outside_ddp(const Digest& digest, const HashDifference& par
       {}};
 }
 
-/// In the order in which they make up an update.
+/// In the order in which they contribute to an update.
 std::optional<Cause> find_cause(const Digest& digest, const HashDifference& parting) {
   for (const auto find : {other_loss_scale, other_reduction, other_learning_rate, other_clip}) {
     if (auto cause = find(parting)) return cause;
@@ -254,8 +254,8 @@ std::optional<Diagnosis> find_parameters_differ(const Digest& digest) {
 }
 
 std::optional<Diagnosis> find_buffers_differ(const Digest& digest) {
-  // With broadcast_buffers each forward makes them equal, and then each rank's own batch changes
-  // them: between steps they differ in a training that is as it should be.
+  // With broadcast_buffers, each forward equalizes the buffers and then each rank's own batch
+  // changes them, so they differ between steps in a correct training.
   if (!digest.all_finished() || digest.scenario->ddp.broadcast_buffers) return std::nullopt;
   for (const StepOfRanks& records : steps_of_ranks(digest)) {
     const std::int64_t step = records.front().second->step;

@@ -55,8 +55,8 @@ Coverage cover(const Epoch& epoch) {
   return coverage;
 }
 
-/// Ranks whose configuration (the sampler's seed is a part of it) is not that of most; all where
-/// there is no such majority, none where it is the same everywhere.
+/// Ranks whose configuration (including the sampler's seed) differs from that of the majority; all
+/// if there is no majority, none if it is equal everywhere.
 std::vector<int> ranks_of_other_configuration(const Digest& digest) {
   std::map<std::string, std::vector<int>> ranks_by_hash;
   for (const RankView& view : digest.ranks) {
@@ -76,13 +76,13 @@ std::vector<int> ranks_of_other_configuration(const Digest& digest) {
   return odd;
 }
 
-/// Ranks that draw more of the data twice than padding explains.
+/// Ranks that draw more samples twice than padding explains.
 std::optional<Diagnosis> find_overlap(const Digest& digest, std::int64_t number, const Epoch& epoch,
                                       std::int64_t dataset) {
   const auto world = std::ssize(digest.ranks);
   const Coverage coverage = cover(epoch);
   const std::int64_t repeated = coverage.drawn - coverage.distinct;
-  const std::int64_t padding = world - 1;  // the most that DistributedSampler repeats
+  const std::int64_t padding = world - 1;  // the maximum that DistributedSampler repeats
   if (repeated <= padding) return std::nullopt;
   std::map<std::vector<std::int64_t>, std::vector<int>> ranks_by_list;
   for (const auto& [rank, indices] : epoch.by_rank) ranks_by_list[*indices].push_back(rank);
@@ -109,7 +109,7 @@ bool begins_with(const std::vector<std::int64_t>& all, const std::vector<std::in
   return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin());
 }
 
-/// The order in which the scenario's sampler deals an epoch to a rank; empty where it cannot.
+/// The order in which the scenario's sampler assigns an epoch to a rank; empty if it cannot.
 std::vector<std::int64_t> dealt_order(const Digest& digest, int rank, std::int64_t epoch) {
   const std::int64_t samples = digest.of(rank).report->dataset_samples;
   try {
@@ -118,18 +118,18 @@ std::vector<std::int64_t> dealt_order(const Digest& digest, int rank, std::int64
     sampler.set_epoch(epoch);
     return sampler.indices();
   } catch (const Error&) {
-    return {};  // not the data that the scenario speaks of
+    return {};  // not the scenario's data
   }
 }
 
-/// Ranks that drew epoch `number` in the order of the epoch before it, and not because the sampler
-/// happens to deal both alike: its seed says what each epoch's order is. Where the samples are of
-/// another sampler, so many must have kept their order that chance does not explain it.
+/// Ranks that drew epoch `number` in the order of the previous epoch although the sampler orders
+/// them differently, as its seed determines. For samples of another sampler, so many must have kept
+/// their order that chance does not explain it.
 std::vector<int> ranks_in_one_order(const Digest& digest, std::int64_t number, const Epoch& before,
                                     const Epoch& epoch) {
   constexpr double kMostOrders = 13.8;  // ln of a million
   std::vector<int> by_seed, others;
-  double orders = 0;  // ln of how many there are
+  double orders = 0;  // ln of the number of orders
   for (const auto& [rank, indices] : epoch.by_rank) {
     const auto then = before.by_rank.find(rank);
     const bool same =
@@ -176,7 +176,7 @@ std::optional<Diagnosis> find_wrong_samples(const Digest& digest) {
   const std::int64_t dataset = digest.ranks.front().report->dataset_samples;
   for (const auto& [number, epoch] : epochs) {
     const bool whole = epoch.complete && epoch.by_rank.size() == digest.ranks.size();
-    if (!whole) return std::nullopt;  // more samples than are kept: nothing can be said
+    if (!whole) return std::nullopt;  // more samples than are kept: undecidable
     if (auto found = find_overlap(digest, number, epoch, dataset)) return found;
   }
   return find_same_order(digest, epochs);
@@ -189,10 +189,10 @@ std::optional<Diagnosis> find_padding(const Digest& digest) {
   const Epoch& epoch = epochs.begin()->second;
   const bool whole = epoch.complete && epoch.by_rank.size() == digest.ranks.size();
   if (!whole || cover(epoch).drawn == cover(epoch).distinct) return std::nullopt;
-  // A sampler deals one list over the ranks in turn, and what pads it stands at its end: the draw
-  // that comes later in the list is the repetition.
+  // A sampler deals one list to the ranks in turn, with the padding at its end, so the draw that is
+  // later in the list is the repetition.
   std::map<std::int64_t, std::size_t> place_by_sample;
-  std::vector<std::pair<std::size_t, std::int64_t>> repeated;  // place in the list, sample
+  std::vector<std::pair<std::size_t, std::int64_t>> repeated;  // position in the list, sample
   for (const auto& [rank, indices] : epoch.by_rank) {
     for (std::size_t i = 0; i < indices->size(); ++i) {
       const std::size_t place = i * digest.ranks.size() + static_cast<std::size_t>(rank);

@@ -17,7 +17,7 @@ std::string name_of(const std::string& tensor) {
   return tensor.substr(begin, tensor.find(' ', begin) - begin);
 }
 
-/// What kind of difference two lists of tensors have at their first differing position.
+/// The kind of difference between two lists of tensors at their first differing position.
 struct ModelDifference {
   std::size_t position = 0;
   DiagnosisKind kind = DiagnosisKind::kParameterCount;
@@ -54,8 +54,8 @@ bool contains(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-/// A rank whose process ended before all ranks had met, with an error of its own: it could not
-/// serve or reach the store, or the others had come as another job.
+/// A rank whose process ended with its own error before all ranks had met: it could not host or
+/// reach the store, or the others joined as another job.
 std::optional<Diagnosis> find_start_failed(const Digest& digest) {
   const RankView* failed = nullptr;
   for (const RankView& view : digest.ranks) {
@@ -64,7 +64,8 @@ std::optional<Diagnosis> find_start_failed(const Digest& digest) {
     const bool in_start = report.state == RankState::kFailed && report.phase == Phase::kInit &&
                           report.parameter_tensors == 0 && view.collectives.empty() &&
                           !report.failed_collective && report.unreachable.empty();
-    // That nobody came is found by waiting; who does not even reach the store says so.
+    // A missing rank is detected by a timeout; a rank that cannot even reach the store reports
+    // that.
     const bool of_others =
         report.error_code == ErrorCode::kPeerFailed || report.error_code == ErrorCode::kRankDied ||
         (report.error_code == ErrorCode::kTimeout && !report.error.starts_with("store "));
@@ -107,7 +108,7 @@ std::optional<Diagnosis> find_different_model(const Digest& digest) {
     }
   }
   if (ranks_by_model.size() < 2) return std::nullopt;
-  std::map<std::string, std::vector<int>> ranks_by_text;  // the first rank stands for the model
+  std::map<std::string, std::vector<int>> ranks_by_text;  // the first rank represents the model
   for (const auto& [model, ranks] : ranks_by_model) {
     ranks_by_text[fmt::format("{}", ranks.front())] = ranks;
   }
@@ -163,8 +164,8 @@ std::optional<Diagnosis> find_group_creation(const Digest& digest) {
       digest.first_failure == FirstFailure::kError || digest.first_failure == FirstFailure::kDeath;
   if (one_failed && contains(absent, digest.first_failed_rank)) return std::nullopt;
   const std::string name = creation->group.substr(kPrefix.size());
-  // Those that did not call may be in the creation of a group of their own: then nobody's call is
-  // that of all.
+  // Ranks that did not call may be creating another group of their own; then no call is made by all
+  // ranks.
   std::string elsewhere;
   for (const int rank : absent) {
     const CollectiveRecord* pending = digest.ranks[static_cast<std::size_t>(rank)].pending;
@@ -227,7 +228,7 @@ std::optional<Diagnosis> find_unreachable(const Digest& digest) {
 std::optional<Diagnosis> find_not_joined(const Digest& digest) {
   const std::vector<int> absent = digest.with(Standing::kUnknown);
   if (absent.empty() || absent.size() == digest.ranks.size()) return std::nullopt;
-  if (!digest.absent().empty()) return std::nullopt;  // a file that is missing is no rank that is
+  if (!digest.absent().empty()) return std::nullopt;  // a missing file is not a missing rank
   const bool nobody_failed = digest.first_failure == FirstFailure::kNone;
   if (digest.first_failure != FirstFailure::kTimeout && !nobody_failed) return std::nullopt;
   std::vector<int> waiting;

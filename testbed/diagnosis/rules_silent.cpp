@@ -81,8 +81,8 @@ std::optional<Diagnosis> find_wrong_clip(const Digest& digest) {
 
 namespace {
 
-/// Batches of one optimizer step on one rank: all are as large as the loader makes them, but the
-/// last of an epoch.
+/// The batch sizes of one optimizer step on one rank differ: all batches have the loader's size,
+/// except the last of an epoch.
 std::optional<Diagnosis> find_uneven_micro_batches(const Digest& digest) {
   if (digest.gaps.scenario) return std::nullopt;
   const std::int64_t full = digest.scenario->train.batch_size;

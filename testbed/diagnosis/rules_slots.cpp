@@ -12,7 +12,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// A collective that is not over: where it runs, and where it was issued but has not started.
+/// A collective in flight: on which ranks it runs, and where it was issued but has not started.
 struct Open {
   const CollectiveRecord* record = nullptr;
   std::vector<int> runs;
@@ -52,7 +52,8 @@ bool issued_first(const RankView& view, const CollectiveRecord& a, const Collect
   return place(a) < place(b);
 }
 
-/// Ranks that issue them in different orders wait in a circle on any device: find_cycle's case.
+/// Ranks that issue them in different orders wait in a cycle on any device, which find_cycle
+/// detects.
 bool in_one_order(const Digest& digest, const std::vector<int>& ranks, const Open& a,
                   const Open& b) {
   const auto first = [&](int rank) {
@@ -67,8 +68,9 @@ std::string name(const CollectiveRecord& record) {
 
 }  // namespace
 
-/// Two collectives of different groups, each running where the other has not started. All ranks
-/// issued both; a device that had room for both, or started them in one order, would end them.
+/// Two collectives of different groups, each running on ranks where the other has not started. All
+/// ranks issued both; a device with room for both, or one that starts them in a fixed order, would
+/// complete them.
 std::optional<Diagnosis> find_out_of_slots(const Digest& digest) {
   if (digest.all_finished()) return std::nullopt;
   const std::vector<Open> open = open_collectives(digest);

@@ -10,7 +10,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Where a rank was at a time, as far as its record of phases reaches back.
+/// The phase of a rank at some time, as far back as its record of phases goes.
 const PhaseChange* phase_at(const RankReport& report, Seconds time) {
   const PhaseChange* found = nullptr;
   for (const PhaseChange& change : report.phases) {
@@ -19,14 +19,13 @@ const PhaseChange* phase_at(const RankReport& report, Seconds time) {
   return found;
 }
 
-/// Phases in which a rank does work of its own, of any length; in the others a rank that does not
-/// come back is stuck.
+/// Phases of user-defined length; in other phases, a rank that does not return is stuck.
 bool may_take_long(Phase phase) {
   return phase == Phase::kInit || phase == Phase::kEvaluation || phase == Phase::kCheckpoint ||
          phase == Phase::kUser;
 }
 
-/// Whether a phase comes after the step that has been counted already.
+/// Whether a phase follows a step that has already been counted.
 bool after_step(Phase phase) {
   return phase == Phase::kEvaluation || phase == Phase::kCheckpoint || phase == Phase::kUser ||
          phase == Phase::kCheck;
@@ -38,8 +37,8 @@ std::optional<Diagnosis> find_late_rank(const Digest& digest) {
   if (digest.first_failure != FirstFailure::kTimeout) return std::nullopt;
   const RankView& first = digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)];
   if (first.pending == nullptr) return std::nullopt;
-  // On a real network a rank that is merely slow learns of the failure when it comes to the same
-  // collective: it was issued there after the wait of the others had ended.
+  // On a real network, a rank that is only slow learns of the failure when it reaches the same
+  // collective, which it issued after the others had timed out.
   std::vector<int> late, waiting;
   for (const RankView& view : digest.ranks) {
     const bool here = view.pending != nullptr && view.pending->group == first.pending->group &&
@@ -77,7 +76,7 @@ std::optional<Diagnosis> find_slow_section(const Digest& digest) {
     const bool arrived = view.pending != nullptr && view.pending->issued <= given_up;
     if (arrived) continue;
     const PhaseChange* then = phase_at(*view.report, given_up);
-    // It came later, or was ended while it was still at something that may take long.
+    // It arrived later, or was ended while still in a phase that may take long.
     const bool came_later = view.report->state != RankState::kRunning && view.pending != nullptr;
     const bool still_there = view.standing == Standing::kRunning &&
                              view.report->state == RankState::kRunning && then != nullptr &&

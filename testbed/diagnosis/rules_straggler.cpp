@@ -9,8 +9,8 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Under Join, a rank with fewer batches answers the others' collectives while they compute: who
-/// comes last then follows from the shards, not from a slow rank.
+/// Under Join, a rank with fewer batches shadows the others' collectives while they compute, so the
+/// last arrival follows from the shards, not from a slow rank.
 bool is_uneven_under_join(const Digest& digest) {
   if (!digest.scenario->ddp.join.enable) return false;
   return std::ranges::any_of(digest.ranks, [&](const RankView& view) {
@@ -21,8 +21,8 @@ bool is_uneven_under_join(const Digest& digest) {
 
 }  // namespace
 
-/// One rank to which nearly all of the lateness belongs, again and again, and that costs much:
-/// noise spreads over the ranks, and what happened once is no straggler.
+/// A single rank that causes nearly all of the lateness, repeatedly, at a high cost. Noise would be
+/// spread over the ranks, and a single event is not a straggler.
 std::optional<Diagnosis> find_straggler(const Digest& digest) {
   constexpr std::int64_t kFewestCollectives = 4;
   constexpr double kNearlyAll = 0.75;

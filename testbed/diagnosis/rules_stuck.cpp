@@ -47,8 +47,8 @@ std::optional<Diagnosis> find_left_loop(const Digest& digest) {
   return diagnosis;
 }
 
-/// A rank that stands in a collective which all others have left: it was stopped there, or cannot
-/// see that it is over. Who waits for it is in a later one.
+/// A rank in a collective that all others have left: it was stopped there, or does not notice that
+/// it is over. The ranks that wait for it are in a later one.
 std::optional<Diagnosis> find_left_behind(const Digest& digest) {
   const auto found = find_frontier(digest);
   if (!found) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<Diagnosis> find_stopped(const Digest& digest) {
   std::vector<int> stopped;
   bool others_reacted = false;
   for (const RankView& view : digest.ranks) {
-    // One that failed and then did not come back from its clean-up has reacted.
+    // A rank that failed and did not return from its clean-up has reacted.
     if (view.standing != Standing::kBlocked || view.report->clean_up_since) continue;
     const RankReport& report = *view.report;
     if (report.exit_signal || report.exit_code.value_or(0) > kSignalled) {
@@ -130,7 +130,7 @@ std::optional<Diagnosis> find_stalled(const Digest& digest) {
                                        : computes ? DiagnosisKind::kStalledCompute
                                                   : DiagnosisKind::kStalledRank,
                                        "deadlock");
-  if (!loads && !computes) diagnosis.catalog.clear();  // it may be anything of the program's own
+  if (!loads && !computes) diagnosis.catalog.clear();  // any user code
   diagnosis.ranks = stalled;
   place(diagnosis, *frontier->record);
   diagnosis.step = report.steps_completed;

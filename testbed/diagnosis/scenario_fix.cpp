@@ -13,7 +13,7 @@ bool is_any_of(const FaultSpec& fault) {
   return (std::holds_alternative<Kinds>(fault.kind) || ...);
 }
 
-/// A fault that puts ranks out of step only because not all of them have it.
+/// Faults that put ranks out of step only because not all of them have it.
 bool is_harmless_on_all(const FaultSpec& fault) {
   const auto* exception = fault.as<ThrowFault>();
   if (exception != nullptr) return exception->caught;
@@ -21,7 +21,7 @@ bool is_harmless_on_all(const FaultSpec& fault) {
                    ClipFault, LearningRateFault, ResumeFault>(fault);
 }
 
-/// Two collectives that were one call with two payloads.
+/// Whether two collectives were one call with two payloads.
 bool are_one_call(const FaultSpec& a, const FaultSpec& b) {
   const auto* first = a.as<CollectiveFault>();
   const auto* second = b.as<CollectiveFault>();
@@ -29,12 +29,12 @@ bool are_one_call(const FaultSpec& a, const FaultSpec& b) {
          first->at == second->at && first->step == second->step && first->group == second->group;
 }
 
-/// Padded, an epoch.
+/// Per epoch, with padding.
 std::int64_t samples_of_a_rank(const Scenario& scenario) {
   return (scenario.data.samples + scenario.ranks - 1) / scenario.ranks;
 }
 
-/// The fault becomes that of all ranks where that puts them in step, and goes where it does not.
+/// Extends a fault to all ranks if that puts them in step, and otherwise removes it.
 std::string change_faults(Scenario& scenario, bool& only_removed) {
   std::string changes;
   only_removed = true;
@@ -59,7 +59,7 @@ std::string change_faults(Scenario& scenario, bool& only_removed) {
       changes += (changes.empty() ? "" : "; ") + change;
       only_removed = false;
     }
-    // Two that were one call with two payloads become equal; one is enough.
+    // Two that were one call with two payloads become equal; keep one of them.
     const bool twice = std::any_of(kept.begin(), kept.end(), [&](const FaultSpec& other) {
       return are_one_call(fault, other);
     });
@@ -80,7 +80,7 @@ std::optional<ScenarioFix> fix_scenario(const Scenario& scenario, const Diagnosi
     s.sampler.shard_sizes.clear();
     s.sampler.pad = true;
     fix.description = "sampler.pad = true, without sampler.shard_sizes";
-    // Batches of one step that are not of one size: one that divides a rank's samples.
+    // For unequal batches within a step: use a batch size that divides a rank's samples.
     const std::int64_t samples = samples_of_a_rank(s);
     if (kind == DiagnosisKind::kUnevenBatches && samples % s.train.batch_size != 0) {
       while (samples % s.train.batch_size != 0) --s.train.batch_size;

@@ -8,17 +8,17 @@
 
 namespace gradsync {
 
-/// A scenario with what a diagnosis says to change, changed.
+/// A scenario with the change that a diagnosis suggests.
 struct ScenarioFix {
   Scenario scenario;
   std::string description;  ///< "sampler.pad = true"
-  /// All that was changed is that faults are gone: that the run then completes shows no fix.
+  /// The change only removes faults, so a completed run does not prove a fix.
   bool only_without_faults = false;
 };
 
-/// Nothing where no change of a scenario is known to help. The verdict comes from what ranks
-/// recorded; the scenario says how they came to do it, and that is what is changed: an option, or
-/// the fault that only some ranks have, which becomes that of all or of none.
+/// Returns nullopt if no change of a scenario is known to help. The verdict comes from the ranks'
+/// records; the change is made in the scenario that caused them: an option, or a fault that only
+/// some ranks have, which is extended to all ranks or removed.
 std::optional<ScenarioFix> fix_scenario(const Scenario& scenario, const Diagnosis& diagnosis);
 
 }  // namespace gradsync

@@ -53,7 +53,7 @@ std::string count_of(std::int64_t count, const char* noun) {
 }
 
 std::string describe_signal(int signal) {
-  // strsignal's words depend on the locale, and a message must be the same everywhere.
+  // strsignal depends on the locale, but a message must be the same everywhere.
   const char* name = nullptr;
   switch (signal) {
     case SIGABRT:

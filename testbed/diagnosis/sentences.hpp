@@ -8,19 +8,19 @@
 
 namespace gradsync::diagnosis {
 
-/// Wording that the rules share. Nothing here names a time.
+/// Wording shared by the rules. Nothing here mentions a time.
 
 /// "allreduce #5 of 1567208 float32 elements, step 2 (epoch 0) backward, bucket 0 (gradients)"
 std::string describe_collective(const CollectiveRecord& record);
 
-/// " with parameters a, b and 10 more"; empty where the collective has none.
+/// " with parameters a, b and 10 more"; empty if the collective has none.
 std::string with_parameters(const CollectiveRecord& record);
 
-/// True for what DDP and the engine communicate for themselves, in every program alike.
+/// True for collectives that DDP and the engine issue themselves, in every program.
 bool is_of_ddp(const CollectiveRecord& record);
 
-/// " at metrics.py:54" for a collective of the program's own; empty for one of DDP, whose call site
-/// is always the training loop, and where none was noted.
+/// " at metrics.py:54" for a collective of user code. Empty if no call site was recorded, and for
+/// DDP's collectives, whose call site is always the training loop.
 std::string own_site_of(const CollectiveRecord& record);
 
 /// "waits" or "wait", by the number of ranks.

@@ -15,12 +15,12 @@ bool by_sequence(const CollectiveRecord* a, const CollectiveRecord* b) {
   return a->sequence < b->sequence;
 }
 
-/// Every rank of a run is in this group, also one that has issued nothing yet.
+/// Every rank of a run is in this group, even if it has not issued anything yet.
 bool has_all_ranks(const std::string& group) {
   return group == kDefaultGroupName;
 }
 
-/// False where the rank's process went without a word: what it issued is not known.
+/// False if the rank's process vanished: what it issued is unknown.
 bool left_records(const RankView& view) {
   return view.report != nullptr && (view.standing != Standing::kDied || !view.collectives.empty());
 }
@@ -54,7 +54,7 @@ const CollectiveRecord* Sequences::find(const Member& member, std::int64_t seque
 }
 
 std::optional<std::int64_t> Sequences::first_parting(const Group& group) {
-  // A rank's ring buffer forgets the oldest: what all remember starts at the latest of the firsts.
+  // Rings drop the oldest records: the range common to all starts at the latest first record.
   std::int64_t first = 0;
   std::vector<std::int64_t> sequences;
   for (const Member& member : group.members) {
@@ -117,7 +117,7 @@ Divergence Sequences::describe(const Group& group, std::int64_t sequence) const 
   }
 
   using Rows = std::vector<std::pair<std::optional<std::int64_t>, std::string>>;
-  std::vector<std::pair<Rows, std::vector<int>>> tails;  // in the order of their first ranks
+  std::vector<std::pair<Rows, std::vector<int>>> tails;  // by first rank
   for (const Member& member : group.members) {
     Rows rows;
     for (std::int64_t after = sequence; after < sequence + kWindow; ++after) {

@@ -20,8 +20,8 @@ std::int64_t samples_per_step(const Scenario& scenario) {
   return scenario.train.batch_size * scenario.train.accumulate_steps;
 }
 
-/// Samples in the data set, as a rank reported it or as the scenario says; 0 where neither does (a
-/// text file's length is not in the scenario).
+/// Size of the dataset, from a rank's report or the scenario; 0 if neither has it (the scenario
+/// does not give a text file's length).
 std::int64_t dataset_size(const Digest& digest) {
   for (const RankView& view : digest.ranks) {
     if (view.report != nullptr && view.report->dataset_samples > 0) {
@@ -32,14 +32,13 @@ std::int64_t dataset_size(const Digest& digest) {
   return data.kind == DataSpec::Kind::kText ? 0 : data.samples;
 }
 
-/// What the scenario gives a rank that says nothing of itself; nothing where the sampler cannot
-/// tell.
+/// The scenario's shard for a rank without a report; nullopt if the sampler cannot tell.
 std::optional<ShardPlan> plan_of(const Scenario& scenario, std::int64_t size, int rank, int world) {
   if (size <= 0) return std::nullopt;
   try {
     return plan_shard(scenario, size, rank, world);
   } catch (const Error&) {
-    return std::nullopt;  // shard sizes that do not fit what the reports say
+    return std::nullopt;  // shard sizes that contradict the reports
   }
 }
 

@@ -18,13 +18,13 @@ struct Arrival {
   std::int64_t step;
 };
 
-/// By group and sequence number: when each rank came.
+/// The arrival times of the ranks, by group and sequence number.
 std::map<std::pair<std::string, std::int64_t>, std::vector<Arrival>> arrivals_of(
     const Digest& digest) {
   std::map<std::pair<std::string, std::int64_t>, std::vector<Arrival>> arrivals;
   for (const RankView& view : digest.ranks) {
     for (const CollectiveRecord* record : view.collectives) {
-      // Only the first bucket: the others follow from it.
+      // Only the first bucket, because the others follow from it.
       if (record->label.what != "gradients" || record->label.bucket > 0) continue;
       arrivals[{record->group, record->sequence}].push_back(
           {record->issued, view.rank, record->label.step});
@@ -86,7 +86,7 @@ Arrivals measure_arrivals(const Digest& digest) {
   Arrivals result;
   std::map<int, Arrivals::Rank> by_rank;
   std::map<int, std::map<std::string, int>> phases;
-  std::map<int, std::vector<std::pair<Seconds, std::int64_t>>> late;  // by how much, in which step
+  std::map<int, std::vector<std::pair<Seconds, std::int64_t>>> late;  // lateness and step
   for (auto& [key, arrivals] : arrivals_of(digest)) {
     if (arrivals.size() != digest.ranks.size() || arrivals.size() < 2) continue;
     std::sort(arrivals.begin(), arrivals.end(), [](const Arrival& a, const Arrival& b) {

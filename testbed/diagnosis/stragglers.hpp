@@ -7,36 +7,37 @@
 
 namespace gradsync::diagnosis {
 
-/// How the ranks arrive at collectives. Equal times of backward hide a slow rank: the others spend
-/// there what they wait for it. Who comes last to a collective does not hide.
+/// The order in which ranks arrive at collectives. Equal durations of backward hide a slow rank,
+/// because the others spend the same time waiting for it; the last arrival at a collective reveals
+/// it.
 struct Arrivals {
   struct Rank {
     int rank = 0;
-    std::int64_t last = 0;  ///< collectives to which it came last
-    Seconds lateness{0};    ///< behind the rank in the middle, summed over those
-    std::string phase;      ///< in which most of that time went
-    double cost = 0;        ///< lateness / time of all steps
+    std::int64_t last = 0;  ///< number of collectives at which it was last
+    Seconds lateness{0};    ///< relative to the median arrival, summed over those
+    std::string phase;      ///< phase that took most of that time
+    double cost = 0;        ///< lateness / duration of all steps
     double share = 0;       ///< of the lateness of all ranks
-    /// Collectives to which it came late by half of what it is late on average, or more: what it
-    /// does again and again, not what happened once. And the step of the first.
+    /// Number of collectives at which it was late by at least half of its average lateness, which
+    /// separates repeated lateness from a single event; and the step of the first.
     std::int64_t clearly_late = 0;
     std::int64_t first_late_step = 0;
   };
   std::int64_t collectives = 0;  ///< that all ranks have entered
   Seconds skew_mean{0};          ///< from the first to the last arrival
   Seconds skew_max{0};
-  std::vector<Rank> ranks;  ///< those that were last at least once, most costly first
+  std::vector<Rank> ranks;  ///< ranks that were last at least once, most expensive first
 };
 
-/// Of the collectives that reduce gradients.
+/// Measures the collectives that reduce gradients.
 Arrivals measure_arrivals(const Digest& digest);
 
-/// The phase in which `view` lost most against the others' middle on its way to the reductions of
-/// step `step`: "data", "forward", "backward", or "optimizer", that of the step before. Empty where
-/// the rank has no record of the step.
+/// The phase in which `view` lost most, relative to the median of the others, on its way to the
+/// reductions of step `step`: "data", "forward", "backward", or "optimizer" (of the previous step).
+/// Empty if the rank has no record of the step.
 std::string slow_phase(const Digest& digest, const RankView& view, std::int64_t step);
 
-/// The same as a few lines for a person; empty where no collective has all ranks.
+/// The arrivals as a few lines of text; empty if no collective has all ranks.
 std::string describe_arrivals(const std::vector<RankReport>& reports, const Scenario& scenario);
 
 }  // namespace gradsync::diagnosis

@@ -8,7 +8,7 @@
 
 namespace gradsync::diagnosis {
 
-/// One row for each group of ranks that stand alike, by first rank.
+/// One row per group of ranks in the same state, by first rank.
 std::vector<DiagnosisRow> make_table(const Digest& digest, const Sequences& sequences);
 
 }  // namespace gradsync::diagnosis

@@ -12,7 +12,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Takes a text apart from its front.
+/// Parses a text from its front.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -22,7 +22,7 @@ class Reader {
     text_.remove_prefix(word.size());
     return true;
   }
-  /// Goes to behind the next `word`; false, and stays, where there is none.
+  /// Moves behind the next `word`; returns false without moving if there is none.
   bool skip_to(std::string_view word) {
     const auto at = text_.find(word);
     if (at == std::string_view::npos) return false;
@@ -41,7 +41,7 @@ class Reader {
     text_.remove_prefix(word.size());
     return word;
   }
-  /// Up to the first of these texts, or all of it.
+  /// The text up to the first of these, or all of it.
   std::string_view until(std::string_view one, std::string_view other) {
     const std::string_view part = text_.substr(0, std::min(text_.find(one), text_.find(other)));
     text_.remove_prefix(part.size());
@@ -61,7 +61,7 @@ std::optional<Enum> enum_of(std::string_view word, Enum first, Enum last) {
   return std::nullopt;
 }
 
-/// signature() backwards; nothing if the text is none.
+/// The inverse of signature(); nullopt if the text is not a signature.
 std::optional<CollectiveRecord> parse_signature(std::string_view text) {
   Reader reader(text);
   CollectiveRecord record;
@@ -98,7 +98,7 @@ std::optional<CollectiveRecord> parse_signature(std::string_view text) {
   return record;
 }
 
-/// "rank 2, step 2 (epoch 0) forward: ..." says where it was.
+/// Reads the position from "rank 2, step 2 (epoch 0) forward: ...".
 void read_place(RankReport& report, std::string_view cause) {
   Reader reader(cause);
   if (!reader.skip("rank ") || !reader.number() || !reader.skip(", ")) return;
@@ -112,7 +112,7 @@ void read_place(RankReport& report, std::string_view cause) {
   if (phase) report.phase = *phase;
 }
 
-/// "(signal 9)" or "(exit status 9)"; neither where its connection was closed.
+/// Reads "(signal 9)" or "(exit status 9)"; there is neither if the connection was closed.
 void read_end(RankReport& report, std::string_view how) {
   Reader reader(how);
   if (reader.skip("(signal ")) {
@@ -142,7 +142,7 @@ class Testimonies {
     return report;
   }
 
-  /// The text behind "rank N MARK", and N.
+  /// N and the text after "rank N MARK".
   static std::optional<std::pair<std::int64_t, std::string_view>> told(std::string_view error,
                                                                        std::string_view mark) {
     const auto at = error.find(mark);

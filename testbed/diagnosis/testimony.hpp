@@ -8,12 +8,12 @@
 
 namespace gradsync::diagnosis {
 
-/// What the errors of some ranks say of others: who failed first and why, who died, and which
-/// collective was issued where two did not meet. An error travels to every rank, so one file may
-/// speak for a rank whose own file is missing.
+/// Extracts what the errors of some ranks say about others: who failed first and why, who died, and
+/// which collectives were mismatched. An error propagates to every rank, so one file can stand in
+/// for a rank whose own file is missing.
 ///
-/// Gives for each rank that `reports` name in an error a report made of that error: state, error,
-/// step, and the collective. It ended before all that speak of it.
+/// For each rank named in an error, returns a report derived from that error: state, error, step,
+/// and the collective. Its end time precedes those of all ranks that mention it.
 std::map<int, RankReport> read_testimonies(const std::vector<RankReport>& reports);
 
 }  // namespace gradsync::diagnosis

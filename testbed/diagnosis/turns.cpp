@@ -14,7 +14,7 @@
 namespace gradsync::diagnosis {
 namespace {
 
-/// Whether the rank is known to have come to `step`.
+/// Whether the rank is known to have reached `step`.
 bool came_to(const RankView& view, std::int64_t step) {
   return view.report != nullptr && view.report->steps_completed >= step;
 }
@@ -23,7 +23,7 @@ bool contains(const std::vector<int>& ranks, int rank) {
   return std::ranges::binary_search(ranks, rank);
 }
 
-/// Ranks outside `ranks` that came to `step`, ascending.
+/// Ranks outside `ranks` that reached `step`, ascending.
 std::vector<int> others_at(const Digest& digest, const std::vector<int>& ranks, std::int64_t step) {
   std::vector<int> others;
   for (const RankView& view : digest.ranks) {
@@ -57,7 +57,7 @@ std::optional<Turn> find_other_start(const Digest& digest) {
   return turn;
 }
 
-/// The steps that ranks left out, by their logs.
+/// The steps that ranks skipped, according to their logs.
 std::optional<Turn> find_skip(const Digest& digest) {
   std::map<std::int64_t, std::pair<std::vector<int>, const RankEvent*>> skips;
   for (const RankView& view : digest.ranks) {
@@ -86,7 +86,7 @@ std::optional<Turn> find_skip(const Digest& digest) {
   return std::nullopt;
 }
 
-/// The loop that a rank left, by its log.
+/// The loop that a rank left, according to its log.
 std::optional<Turn> find_way_out(const Digest& digest) {
   std::optional<Turn> found;
   for (const RankView& view : digest.ranks) {
@@ -150,8 +150,8 @@ bool reaches_before(const RankView& view, std::int64_t step) {
   return oldest.sequence == 0 || oldest.label.step < step;
 }
 
-/// A step that a rank ended without one of the buckets that others reduced in it: some parameter of
-/// that bucket got no gradient there, so the bucket was never complete.
+/// A step that a rank ended without a bucket that others reduced: some parameter of that bucket got
+/// no gradient, so the bucket never became complete.
 std::optional<Turn> find_incomplete_step(const Digest& digest) {
   if (digest.scenario->ddp.join.enable) return std::nullopt;
   std::map<std::int64_t, std::set<std::int32_t>> issued;  // by step, on any rank
@@ -165,7 +165,7 @@ std::optional<Turn> find_incomplete_step(const Digest& digest) {
   std::optional<Turn> found;
   for (const RankView& view : digest.ranks) {
     if (view.report == nullptr || view.report->steps.empty()) continue;
-    const StepRecord& last = view.report->steps.back();  // the next forward refuses to begin
+    const StepRecord& last = view.report->steps.back();  // the next forward is rejected
     if (!last.last_batch_reduced || (found && found->step < last.step)) continue;
     std::set<std::int32_t> own;
     for (const CollectiveRecord* record : view.collectives) {

@@ -10,19 +10,19 @@
 
 namespace gradsync::diagnosis {
 
-/// A place at which some ranks' loops took another way than the others', by what the ranks wrote
-/// down of themselves: their first step, their log, the reductions of their steps. What collectives
-/// met or waited afterwards is a consequence.
+/// A point at which some ranks' loops took a different turn, according to the ranks' own records:
+/// their first step, their log, the reductions of their steps. Any later mismatch or wait of
+/// collectives is a consequence.
 struct Turn {
   DiagnosisKind kind = DiagnosisKind::kSkippedStep;
-  std::vector<int> ranks;  ///< that took it, ascending; none where no majority says which side did
-  std::int64_t step = 0;   ///< the first that is not the same on all ranks
+  std::vector<int> ranks;  ///< that took it, ascending; empty if there is no majority
+  std::int64_t step = 0;   ///< the first step that differs between ranks
   std::string because;
   std::string first_cause;
   bool tie = false;
 };
 
-/// The earliest turn, by step; nothing where the records show none.
+/// The earliest turn, by step; nullopt if the records show none.
 std::optional<Turn> first_turn(const Digest& digest);
 
 }  // namespace gradsync::diagnosis

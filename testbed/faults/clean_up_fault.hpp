@@ -8,8 +8,7 @@
 
 namespace gradsync {
 
-/// What a rank does that has failed, before it goes: takes long to clean up or, by `block`, for
-/// ever.
+/// The clean-up of a failed rank: takes long or, with `block`, never ends.
 void clean_up(const std::vector<FaultSpec>& faults, int rank, Clock& clock,
               const std::function<void()>& block);
 

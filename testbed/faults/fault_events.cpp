@@ -184,12 +184,13 @@ void FaultEvents::happen(const CollectiveFault& call, const Place& place) {
   }
 }
 
-/// torch.distributed.new_group: a call that all ranks have to make, members or not, and after which
-/// the members have a group.
+/// torch.distributed.new_group: all ranks must make the call, members or not; afterwards the
+/// members have a group.
 void FaultEvents::happen(const GroupFault& group, const Place&) {
   std::vector<int> all(static_cast<std::size_t>(rank_.group->size()));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-  // Kept: a rank that is first must not close its connections while others still make theirs.
+  // Kept, because a rank that is first must not close its connections while others are still
+  // connecting.
   const std::string creation = "new_group " + group.name;
   groups_[creation] = rank_.group->split(creation, all);
   const std::vector<int> members(group.members.begin(), group.members.end());

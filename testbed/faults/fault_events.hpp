@@ -17,22 +17,21 @@
 
 namespace gradsync {
 
-/// Lets the faults of a rank happen that are events: what the rank does, or what befalls it, at a
-/// point of its loop.
+/// Executes the faults of a rank that are events, at their point of the loop.
 ///
-/// Belongs to one rank, like what it is made of.
+/// Belongs to one rank, like the objects it uses.
 class FaultEvents {
  public:
-  /// What the rank lends.
+  /// Access to the rank.
   struct Rank {
     ProcessGroup* group = nullptr;
     Clock* clock = nullptr;
     Device* device = nullptr;
-    /// The rank is in another phase now.
+    /// The rank enters another phase.
     std::function<void(Phase)> enter = [](Phase) {};
-    /// The program's handler has an exception in its hands.
+    /// The program's handler has caught an exception.
     std::function<void(const std::string& what)> raised = [](const std::string&) {};
-    /// A forward pass without gradients.
+    /// Runs a forward pass without gradients.
     std::function<void(bool through_ddp)> evaluate = [](bool) {};
     /// Ends the rank's process; does not return.
     std::function<void(const ProcessEnd&)> end_process;
@@ -41,12 +40,12 @@ class FaultEvents {
   /// `faults` must outlive it.
   FaultEvents(const RankFaults& faults, Rank rank) : faults_(&faults), rank_(std::move(rank)) {}
 
-  /// Lets everything happen that belongs to this point of the loop, in the order of the scenario.
-  /// Throws SkippedStep, an Error(kInternal), or what a collective throws; may not return.
+  /// Executes everything that belongs to this point of the loop, in scenario order. Throws
+  /// SkippedStep, an Error(kInternal), or what a collective throws; may not return.
   void happen(FaultPoint point, const LoopPosition& at);
-  /// After a step: evaluation, checkpoint and the program's own collectives.
+  /// After a step: evaluation, checkpoint and user collectives.
   void happen_after_step(const LoopPosition& at);
-  /// Outside the steps, in a phase of their own.
+  /// Outside the steps, in a separate phase.
   void happen_outside_steps(FaultPoint point, const LoopPosition& last);
 
  private:
@@ -55,7 +54,7 @@ class FaultEvents {
     Phase phase;
   };
 
-  // One function a kind of event.
+  // One function per kind of event.
   void happen(const SkipFault& skip, const Place& place);
   void happen(const ThrowFault& exception, const Place& place);
   void happen(const ExitFault& exit, const Place& place);
@@ -66,7 +65,8 @@ class FaultEvents {
   void happen(const EvaluateFault& evaluation, const Place& place);
   void happen(const GroupFault& group, const Place& place);
 
-  /// The error of an exception that the program's handler holds, while other faults happen.
+  /// The error of an exception caught by the program's handler, which holds it while other faults
+  /// happen.
   std::optional<Error> taken_by_handler(const ThrowFault& exception, const Place& place);
   template <class Kind>
   std::optional<Error> taken_by_handler(const Kind&, const Place&) {

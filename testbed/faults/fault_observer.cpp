@@ -84,7 +84,7 @@ void FaultObserver::watch_gradients() {
   }
 }
 
-/// The parameters whose hooks fire twice in the backward pass that follows.
+/// Selects the parameters whose hooks fire twice in the next backward pass.
 void FaultObserver::arm(const LoopPosition& at) {
   armed_->clear();
   for (const FaultSpec& fault : rank_.faults) {

@@ -11,23 +11,23 @@
 
 namespace gradsync {
 
-/// Lets the faults of a rank happen at the points of its loop.
+/// Executes the faults of a rank at their points of its loop.
 class FaultObserver final : public LoopObserver {
  public:
-  /// What the faults act on. All of it must outlive the observer.
+  /// The objects that the faults affect. All of them must outlive the observer.
   struct Rank {
     const RankFaults& faults;
     FaultEvents& events;
-    Model& model;      ///< that is trained
-    Model& ddp_model;  ///< the same, as DDP was shown it
+    Model& model;      ///< the trained model
+    Model& ddp_model;  ///< the same model as DDP sees it
     Graph& graph;
     DistributedDataParallel& ddp;
     FaultedScaler& scaler;
     GradientClipper& clipper;
   };
 
-  /// After DDP has hung its hooks on the parameters: a parameter whose hook fires twice needs one
-  /// behind them. Throws Error(kInvalidConfig) for a parameter that the model does not have.
+  /// Construct after DDP has registered its hooks: a parameter whose hook fires twice needs another
+  /// hook after them. Throws Error(kInvalidConfig) for a parameter that the model does not have.
   explicit FaultObserver(const Rank& rank);
 
   void before_data(const LoopPosition& at) override;
@@ -40,7 +40,7 @@ class FaultObserver final : public LoopObserver {
   void after_epoch(const LoopPosition& last) override;
   void after_training(const LoopPosition& last) override;
 
-  /// A forward pass without gradients, of the last batch.
+  /// Runs a forward pass without gradients on the last batch.
   void evaluate(bool through_ddp);
 
  private:
@@ -49,7 +49,7 @@ class FaultObserver final : public LoopObserver {
   std::vector<const Parameter*> unused_parameters(std::int64_t step) const;
 
   Rank rank_;
-  std::shared_ptr<std::vector<std::string>> armed_;  // shared with the hooks on parameters
+  std::shared_ptr<std::vector<std::string>> armed_;  // shared with the parameters' hooks
   Batch last_batch_;
 };
 

@@ -15,7 +15,7 @@ void fill_with_nan(Tensor& tensor) {
   tensor.device().fill(tensor, std::numeric_limits<double>::quiet_NaN());
 }
 
-/// A scalar that is NaN whatever its input is, and whose gradient is NaN as well.
+/// A scalar that is NaN for any input, with a NaN gradient.
 class NanNode final : public Node {
  public:
   explicit NanNode(NodePtr input) : Node("Nan", {std::move(input)}) {}
@@ -67,7 +67,7 @@ std::vector<Variable> FaultedModel::forward(const Batch& batch, Graph& graph) {
   return outputs;
 }
 
-/// DDP is shown zeros of this name and shape in place of `parameter`.
+/// Shows DDP zeros with this name and shape instead of `parameter`.
 void FaultedModel::stand_in(const ParameterPtr& parameter, std::string name, const Shape& shape) {
   *std::find(parameters_.begin(), parameters_.end(), parameter) = std::make_shared<Parameter>(
       std::move(name), Tensor::zeros(shape, parameter->data.dtype(), *device_));

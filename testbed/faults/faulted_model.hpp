@@ -9,9 +9,9 @@
 
 namespace gradsync {
 
-/// A model as DDP is shown it: what it computes is that of the model inside, but parameters may be
-/// in another order, of another shape, named otherwise, more of them, or be the ones that were
-/// there before they were replaced; and the loss of a step may be NaN, and with it every gradient.
+/// A model as DDP sees it. It computes what the wrapped model computes, but its parameters may have
+/// another order, shape or name, there may be additional ones, or they may be those from before a
+/// replacement; and the loss of a step, and with it every gradient, may be NaN.
 class FaultedModel final : public Model {
  public:
   /// All arguments must outlive it. Throws Error(kInvalidConfig) for a parameter that the
@@ -25,7 +25,7 @@ class FaultedModel final : public Model {
 
  private:
   template <class Kind>
-  void apply(const Kind&) {}  // what DDP is shown is as it is
+  void apply(const Kind&) {}  // does not change what DDP sees
   void apply(const OrderFault& fault);
   void apply(const ShapeFault& fault);
   void apply(const RenameFault& fault);
@@ -39,13 +39,13 @@ class FaultedModel final : public Model {
   std::vector<ParameterPtr> parameters_;
 };
 
-/// The parameters that one of the patterns means, in the order of `parameters`; all where there is
-/// no pattern. `kind` is the fault's name, for the error.
+/// The parameters that match one of the patterns, in the order of `parameters`; all if there are no
+/// patterns. `kind` is the fault's name, for errors.
 std::vector<ParameterPtr> meant_parameters(const std::vector<ParameterPtr>& parameters,
                                            const std::vector<std::string>& patterns,
                                            const char* kind);
 
-/// Those that a fault means.
+/// The parameters that a fault affects.
 template <class Kind>
 std::vector<ParameterPtr> meant_parameters(const std::vector<ParameterPtr>& parameters,
                                            const Kind& fault) {

@@ -36,7 +36,7 @@ std::optional<Clipping> FaultedClipper::clip(const LoopPosition& at) {
   return clip_to(max_norm);
 }
 
-/// The mistake of a clip that takes reduced gradients for shards of a gradient.
+/// Reproduces the bug of clipping reduced gradients as if they were shards of a gradient.
 Clipping FaultedClipper::clip_by_sum_over_ranks(const LoopPosition& at, double max_norm) {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   const Tensor own = clip_grad_norm_on_device(parameters(), kNoLimit);

@@ -7,8 +7,8 @@
 #include "gradsync/testbed/loop/learning_rates.hpp"
 #include "gradsync/testbed/loop/loop_policy.hpp"
 
-/// The parts of a training loop (LoopParts) of a rank with faults. Without faults each does what
-/// its base class does. The RankFaults must outlive them.
+/// The parts of a training loop (LoopParts) of a rank with faults. Without faults each behaves like
+/// its base class. The RankFaults must outlive them.
 namespace gradsync {
 
 /// Faults of kind loss_scale, clip_before_unscale and clip_inside_accumulation.
@@ -20,7 +20,7 @@ class FaultedScaler final : public GradientScaler {
   double scale(std::int64_t step) const override;
   void unscale(std::int64_t step) override;
   void step(Optimizer& optimizer, std::int64_t step) override;
-  /// Between the batches of a step, where that is the fault.
+  /// Called between the batches of a step, for the fault clip_inside_accumulation.
   void unscale_inside_accumulation(std::int64_t step) { divide_gradients(step); }
 
  private:

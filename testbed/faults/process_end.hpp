@@ -2,9 +2,9 @@
 
 namespace gradsync {
 
-/// How a process ends without a word: by `signal`, or with `exit_code` where that is 0. In the
-/// simulator it is thrown through the rank, which has no process of its own; it is no
-/// std::exception, so nothing that handles errors takes it for one.
+/// A process that ends without a word: by `signal`, or with `exit_code` if that is 0. In the
+/// simulator, where a rank has no process, it is thrown through the rank. It is not a
+/// std::exception, so error handlers do not catch it.
 struct ProcessEnd {
   int exit_code = 0;
   int signal = 0;

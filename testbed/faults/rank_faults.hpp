@@ -8,8 +8,8 @@
 
 namespace gradsync {
 
-/// The faults of one rank, in the order of the scenario. Without faults every question is a look
-/// into an empty list. Immutable.
+/// The faults of one rank, in scenario order. Without faults every query is a lookup in an empty
+/// list. Immutable.
 class RankFaults {
  public:
   RankFaults(const std::vector<FaultSpec>& faults, int rank);
@@ -18,7 +18,7 @@ class RankFaults {
   auto begin() const noexcept { return faults_.begin(); }
   auto end() const noexcept { return faults_.end(); }
 
-  /// The first fault of this kind that is there in `step`; null if none is.
+  /// The first fault of this kind that is active in `step`; null if none is.
   template <class Kind>
   const Kind* find(std::int64_t step = 0) const {
     for (const FaultSpec& fault : faults_) {
@@ -28,11 +28,11 @@ class RankFaults {
     return nullptr;
   }
 
-  // What a rank's configuration is with its faults.
+  // Applies the rank's faults to its configuration.
   SamplerSpec sampler(SamplerSpec spec) const;
   int sampler_rank(int rank) const;
   std::int64_t first_step() const;
-  /// What the rank's compute time is multiplied by.
+  /// The factor on the rank's compute time.
   double compute_factor() const;
 
  private:

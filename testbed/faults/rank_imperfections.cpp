@@ -7,8 +7,8 @@
 namespace gradsync {
 namespace {
 
-/// Each use of the seed has streams of its own, so that one imperfection more does not change what
-/// the others draw.
+/// Each use of the seed has its own streams, so that adding an imperfection does not change the
+/// draws of the others.
 enum class Draw : std::uint64_t { kSpread = 1, kJitter = 2, kStall = 3 };
 
 CounterRandom stream(const ImperfectionSpec& spec, Draw use, int rank, std::size_t item = 0) {
@@ -17,8 +17,8 @@ CounterRandom stream(const ImperfectionSpec& spec, Draw use, int rank, std::size
   return {splitmix64(spec.seed) ^ of_use, static_cast<std::uint64_t>(rank)};
 }
 
-/// A factor with mean 1: lognormal, exp(sigma z - sigma^2 / 2), or normal, 1 + sigma z and no less
-/// than 0.
+/// A random factor: lognormal, exp(sigma z - sigma^2 / 2), with mean 1, or normal, max(0, 1 + sigma
+/// z).
 double factor(const ImperfectionSpec& spec, double sigma, const CounterRandom& random,
               std::uint64_t index) {
   if (sigma == 0) return 1;

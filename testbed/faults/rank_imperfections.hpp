@@ -7,17 +7,16 @@
 
 namespace gradsync {
 
-/// The imperfections of one rank, in numbers: functions of seed, rank and step alone, whatever else
-/// happened before.
+/// The imperfections of one rank as numbers, which depend only on seed, rank and step.
 class RankImperfections {
  public:
   /// `spec` must outlive it.
   RankImperfections(const ImperfectionSpec& spec, int rank);
 
-  /// What the rank's compute time is multiplied by in a step: its own factor, and the step's. 1,
-  /// exactly, where nothing is drawn and no rank is slow.
+  /// The factor on the rank's compute time in a step: the rank's own factor times the step's.
+  /// Exactly 1 if nothing is drawn and no rank is slow.
   double compute_factor(std::int64_t step) const;
-  /// How much later than it could the step's first batch comes.
+  /// The delay of the step's first batch.
   Seconds loader_stall(std::int64_t step) const;
 
  private:
@@ -29,7 +28,7 @@ class RankImperfections {
 /// How long after the others `rank` starts.
 Seconds start_delay(const ImperfectionSpec& spec, int rank);
 
-/// Whether the imperfections tell a rank from another: one cannot stand for all then.
+/// Whether the imperfections distinguish ranks, so that one cannot be simulated on behalf of all.
 bool ranks_differ(const ImperfectionSpec& spec);
 
 }  // namespace gradsync

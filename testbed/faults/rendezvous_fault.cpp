@@ -12,7 +12,7 @@ void come_to_rendezvous(const std::vector<FaultSpec>& faults, const Imperfection
   for (const FaultSpec& fault : faults) {
     const auto* rendezvous = fault.as<RendezvousFault>();
     if (rendezvous == nullptr || !concerns(fault, rank)) continue;
-    if (rendezvous->wrong_address) continue;  // it comes in time
+    if (rendezvous->wrong_address) continue;  // it arrives in time
     if (rendezvous->duration <= Seconds{0}) {
       stall();
     } else {

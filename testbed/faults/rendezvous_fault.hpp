@@ -9,12 +9,12 @@
 
 namespace gradsync {
 
-/// What a rank does before it meets the others, called by its backend: comes late, or, by `stall`,
+/// Called by the backend before the rank meets the others: the rank arrives late or, with `stall`,
 /// never.
 void come_to_rendezvous(const std::vector<FaultSpec>& faults, const ImperfectionSpec& imperfections,
                         int rank, Clock& clock, const std::function<void()>& stall);
 
-/// The ranks that publish an address at which nobody reaches them.
+/// The ranks that publish an unreachable address.
 std::vector<int> ranks_with_wrong_address(const std::vector<FaultSpec>& faults, int world_size);
 
 }  // namespace gradsync

@@ -7,8 +7,8 @@
 
 namespace gradsync {
 
-/// The host of a rank: how fast it computes in each step, and when its loader stalls. It is as fast
-/// as any where neither a fault nor an imperfection says otherwise.
+/// The host of a rank: its compute speed in each step, and its loader stalls. Unaffected without
+/// faults and imperfections.
 class SlowHost final : public LoopObserver {
  public:
   /// `clock`, `faults` and `imperfections` must outlive it.
@@ -23,7 +23,7 @@ class SlowHost final : public LoopObserver {
   void before_data(const LoopPosition& at) override {
     if (at.micro_step > 0) return;
     clock_.set_factor(compute_factor(at.step));
-    // A stall is time, not compute: a slow rank's is no longer than another's.
+    // A stall is idle time, not compute, so a slow rank does not stretch it.
     const Seconds stall = imperfections_.loader_stall(at.step);
     if (stall > Seconds{0}) clock_.sleep(stall);
   }

@@ -4,14 +4,13 @@
 
 namespace gradsync {
 
-/// The clock of a rank whose host is slow: what it computes takes `factor` times as long. A factor
-/// of 1 changes no bit.
+/// The clock of a slow rank: compute takes `factor` times as long. A factor of 1 changes no bit.
 class SlowedClock final : public Clock {
  public:
   /// `clock` must outlive it.
   SlowedClock(Clock& clock, double factor) : clock_(&clock), factor_(factor) {}
 
-  /// Of what is computed from now on.
+  /// Applies to all later compute.
   void set_factor(double factor) noexcept { factor_ = factor; }
 
   Seconds now() const override { return clock_->now(); }
