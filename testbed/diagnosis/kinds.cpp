@@ -12,7 +12,7 @@ using enum DiagnosisKind;
 // literals (adjacent ones are concatenated).
 constexpr std::array kRows{
     KindRow{kStartFailed, "start_failed", "K22", "A rank failed before all ranks had met.",
-            "correct what the error names, and start the job again"},
+            "fix the problem named in the error, and start the job again"},
     KindRow{kNotJoined, "not_joined", "K22", "A rank never came to the rendezvous.",
             "start every rank, all with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and look "
             "at the output of those that did not come"},
@@ -89,11 +89,11 @@ constexpr std::array kRows{
             "every rank"},
     KindRow{kMismatch, "mismatch", "",
             "A comparison found that ranks differ, and the records do not show where it began.",
-            "correct what the error names"},
+            "fix the problem named in the error"},
 
     KindRow{kError, "error", "K06",
-            "A rank raised an error of its own; the others are its victims.",
-            "correct what the first error names"},
+            "A rank failed with its own error, and the other ranks failed because of it.",
+            "fix the problem named in the first error"},
     KindRow{kRankDied, "rank_died", "K06", "A rank's process ended without a word.",
             "find out what ended the process: the kernel's log names the out-of-memory killer, a "
             "scheduler's log its own kills; signals such as SIGSEGV are a defect in the program"},

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -64,6 +66,35 @@ const RankReport* first_witness_of_a_death(const Digest& digest) {
   return first;
 }
 
+/// Whether every rank failed with the same error, so that no rank's failure is the cause of
+/// another's. The engine's own comparisons (kDesync) report on every rank what differs on some.
+bool failed_alike(const Digest& digest) {
+  std::set<std::string> errors;
+  for (const RankView& view : digest.ranks) {
+    if (view.standing != Standing::kFailed || view.report->error_code == ErrorCode::kDesync) {
+      return false;
+    }
+    std::string error = view.report->error;
+    const std::string rank = fmt::format("rank {}", view.rank);
+    if (error.starts_with(rank)) error.erase(0, rank.size());
+    errors.insert(std::move(error));
+  }
+  return errors.size() == 1;
+}
+
+Diagnosis error_on_every_rank(const Digest& digest) {
+  const RankReport& report = *digest.ranks.front().report;
+  Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kError, "crash");
+  diagnosis.ranks = digest.with(Standing::kFailed);
+  if (report.phase != Phase::kInit) diagnosis.step = step_of(report);
+  diagnosis.because = report.error;
+  diagnosis.first_cause = "every rank failed " + place_of(report);
+  diagnosis.fix =
+      "fix the problem named in the error: the configuration or the program is wrong on "
+      "every rank";
+  return diagnosis;
+}
+
 }  // namespace
 
 std::optional<Diagnosis> find_rank_died(const Digest& digest) {
@@ -120,8 +151,9 @@ std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
     diagnosis.consequences.push_back(
         fmt::format("the errors of {} follow from it", rank_list(others)));
     diagnosis.fix =
-        "correct what the first error names; and issue no collective while an exception is "
-        "handled: the other ranks are somewhere else";
+        "fix the problem named in the first error, and issue no collective in an exception "
+        "handler: "
+        "the other ranks are not there";
     return diagnosis;
   }
   return std::nullopt;
@@ -129,6 +161,7 @@ std::optional<Diagnosis> find_hidden_error(const Digest& digest) {
 
 std::optional<Diagnosis> find_error(const Digest& digest) {
   if (digest.first_failure != FirstFailure::kError) return std::nullopt;
+  if (failed_alike(digest)) return error_on_every_rank(digest);
   const RankReport& report =
       *digest.ranks[static_cast<std::size_t>(digest.first_failed_rank)].report;
   Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kError, "crash");
@@ -150,8 +183,9 @@ std::optional<Diagnosis> find_error(const Digest& digest) {
   if (!later.empty()) {
     diagnosis.notes.push_back(fmt::format("{} failed too, later", rank_list(later)));
   }
-  diagnosis.fix = fmt::format("correct what the error of rank {} names; the others are its victims",
-                              digest.first_failed_rank);
+  diagnosis.fix =
+      fmt::format("fix the problem named in rank {}'s error; the other ranks failed because of it",
+                  digest.first_failed_rank);
   return diagnosis;
 }
 

@@ -215,6 +215,35 @@ TEST_CASE("diagnosis: a backend that compares labels shows uneven shards as a de
         "one");
 }
 
+TEST_CASE("diagnosis: an error that every rank has is nobody's consequence") {
+  Scenario scenario;
+  scenario.ranks = 3;
+  const auto report = [](int rank, const std::string& what, double at) {
+    RankReport failed = HandMadeRank(rank, 3)
+                            .shard(1024, 256, 8)
+                            .fails(ErrorCode::kInvalidConfig,
+                                   "rank " + std::to_string(rank) + ", init: " + what, at);
+    failed.phase = Phase::kInit;
+    return failed;
+  };
+  const std::string same = "/optimizer/lr: expected a number";
+  const auto everywhere =
+      diagnose({report(0, same, 3), report(1, same, 1), report(2, same, 2)}, scenario);
+  REQUIRE(everywhere.has_value());
+  CHECK(everywhere->kind == DiagnosisKind::kError);
+  CHECK(everywhere->ranks == std::vector<int>{0, 1, 2});
+  CHECK(everywhere->because == "rank 0, init: " + same);
+  CHECK(everywhere->first_cause == "every rank failed in init");
+  CHECK_THAT(everywhere->fix, contains("wrong on every rank"));
+  CHECK(everywhere->notes.empty());
+
+  const auto different =
+      diagnose({report(0, same, 3), report(1, "out of memory", 1), report(2, same, 2)}, scenario);
+  REQUIRE(different.has_value());
+  CHECK(different->ranks == std::vector<int>{1});
+  CHECK_THAT(different->fix, contains("rank 1's error; the other ranks failed because of it"));
+}
+
 TEST_CASE("diagnosis: a rank killed by a signal is the cause, the others its victims") {
   Scenario scenario;
   scenario.ranks = 4;
