@@ -7,6 +7,7 @@
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/bench_conditions.hpp"
 #include "tools/command/rank_bodies.hpp"
+#include "tools/command/shipped_files.hpp"
 
 namespace gradsync {
 namespace {
@@ -39,7 +40,8 @@ std::string scenario_text(const std::string& cluster_file) {
 void add_allreduce_run_options(CLI::App& command, AllreduceRunOptions& options) {
   add_scenario_options(command, options.scenario);
   command.add_option("--cluster", options.cluster, "Cluster description to simulate (sim only)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(shipped_path);
   command
       .add_option("-n,--iterations", options.iterations,
                   "Timed all-reduces per size (default: 20; 1 in sim, where all are alike)")

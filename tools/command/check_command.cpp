@@ -11,6 +11,7 @@
 #include "tools/command/recorded_run.hpp"
 #include "tools/command/run_printer.hpp"
 #include "tools/command/scenario_options.hpp"
+#include "tools/command/shipped_files.hpp"
 #include "tools/command/terminal.hpp"
 
 namespace gradsync {
@@ -144,7 +145,9 @@ void add_check_command(CLI::App& app, Invocation& invocation) {
       "The exit status is 0 if every scenario ended as it expects, 2 if one is invalid, otherwise "
       "1 if one\nended differently, otherwise 3 if the backend of one is missing here.");
   auto options = std::make_shared<CheckOptions>();
-  command->add_option("PATH", options->paths, "Scenarios, or folders of them")->required();
+  command->add_option("PATH", options->paths, "Scenarios, or folders of them")
+      ->required()
+      ->transform(shipped_path);
   add_scenario_options(*command, options->scenario);
   command
       ->add_option("--repeat", options->repeat,

@@ -222,7 +222,7 @@ void add_diagnose_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--live", options->live,
                    "A running job: HOST:PORT of its store, or its run directory")
-      ->type_name("HOST:PORT");
+      ->type_name("STORE|DIR");
   command
       ->add_option("--job", options->job, "The job's id in the store, with the number of restarts")
       ->capture_default_str();

@@ -15,6 +15,7 @@
 #include "tools/command/cluster_fit.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/machine_check.hpp"
+#include "tools/command/shipped_files.hpp"
 #include "tools/command/simulated_bench.hpp"
 
 namespace gradsync {
@@ -260,7 +261,8 @@ void add_fit_command(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("LOG", options->log,
                    "Log of all-reduces (text or JSON), or a table of scenarios/validation")
-      ->required();
+      ->required()
+      ->transform(shipped_path);
   command->add_option("--ranks", options->reading.ranks, "Number of ranks, if the log does not say")
       ->check(CLI::Range(2, 1 << 20));
   command->add_option("--table", options->reading.table, "Which of several all-reduce tables")
@@ -277,11 +279,13 @@ void add_fit_command(CLI::App& app, Invocation& invocation) {
       ->delimiter(',')
       ->type_name("SIZE,...");
   command->add_option("--cluster", options->cluster, "Description to start from")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(shipped_path);
   command
       ->add_option("--against", options->against,
                    "Fit nothing: say whether the machine is slower than this description, and why")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(shipped_path);
   command->add_option("--algo", options->algorithm, "Algorithm that the log was forced to")
       ->check(CLI::IsMember({"ring", "tree", "nvls", "nvls_tree"}));
   command

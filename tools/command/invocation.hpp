@@ -19,8 +19,8 @@ struct Invocation {
   std::vector<std::string> after_dashes;
 };
 
-// One function per subcommand, each in its own file. `worker` commands are used to start child
-// processes and are not listed in the help.
+// One function per subcommand, each in its own file. Not listed in the help: `completion` and
+// `man`, which packages call, and the `worker` commands, which start child processes.
 void add_run_command(CLI::App& app, Invocation& invocation);
 void add_check_command(CLI::App& app, Invocation& invocation);
 void add_compare_command(CLI::App& app, Invocation& invocation);
@@ -35,6 +35,8 @@ void add_validate_command(CLI::App& app, Invocation& invocation);
 void add_sweep_command(CLI::App& app, Invocation& invocation);
 void add_tune_command(CLI::App& app, Invocation& invocation);
 void add_ablate_command(CLI::App& app, Invocation& invocation);
+void add_completion_command(CLI::App& app, Invocation& invocation);
+void add_man_command(CLI::App& app, Invocation& invocation);
 void add_worker_command(CLI::App& app, Invocation& invocation);
 void add_point_worker_command(CLI::App& app, Invocation& invocation);
 

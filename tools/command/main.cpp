@@ -83,6 +83,8 @@ int run_command(std::vector<std::string> arguments) {
   add_validate_command(app, invocation);
   add_backends_command(app, invocation);
   add_schema_command(app, invocation);
+  add_completion_command(app, invocation);
+  add_man_command(app, invocation);
   add_worker_command(app, invocation);
   add_point_worker_command(app, invocation);
 

@@ -9,6 +9,7 @@
 #include "tools/command/recorded_run.hpp"
 #include "tools/command/run_printer.hpp"
 #include "tools/command/scenario_options.hpp"
+#include "tools/command/shipped_files.hpp"
 
 namespace gradsync {
 namespace {
@@ -98,7 +99,9 @@ void add_run_command(CLI::App& app, Invocation& invocation) {
       "or\ninvalid scenario, 3 backend not available, 4 hang, 5 desync, 6 failed. `gradsync check` "
       "compares\nthe outcome with `expect`.");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("SCENARIO", options->file, "JSON file (see docs/scenarios.md)")->required();
+  command->add_option("SCENARIO", options->file, kScenarioHelp)
+      ->required()
+      ->transform(shipped_path);
   add_scenario_options(*command, options->scenario);
   command
       ->add_option("--out", options->out,

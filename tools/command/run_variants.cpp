@@ -1,10 +1,12 @@
 #include "tools/command/run_variants.hpp"
 
+#include "tools/command/shipped_files.hpp"
+
 namespace gradsync {
 
 void add_variant_runs_options(CLI::App& command, const std::string& name,
                               VariantRunsOptions& options) {
-  command.add_option("SCENARIO", options.file, "JSON file (see docs/scenarios.md)")->required();
+  command.add_option("SCENARIO", options.file, kScenarioHelp)->required()->transform(shipped_path);
   add_scenario_options(command, options.scenario);
   command.add_option("--out", options.out, "Folder for results (default: runs/NAME-" + name + ")")
       ->type_name("DIR");

@@ -11,6 +11,10 @@
 
 namespace gradsync {
 
+/// The help of the argument SCENARIO.
+inline constexpr const char* kScenarioHelp =
+    "JSON file (see docs/scenarios.md), or one that ships with gradsync: quickstart";
+
 /// The options that modify a scenario, shared by every subcommand that runs one.
 struct ScenarioOptions {
   std::optional<std::string> backend;

@@ -8,6 +8,7 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/predict/accuracy.hpp"
 #include "tools/command/invocation.hpp"
+#include "tools/command/shipped_files.hpp"
 #include "tools/command/simulated_bench.hpp"
 
 namespace gradsync {
@@ -24,7 +25,8 @@ struct ValidateOptions {
 /// A folder stands for the tables directly inside it, by name.
 std::vector<fs::path> table_files(const std::vector<std::string>& paths) {
   std::vector<fs::path> files;
-  for (const fs::path path : paths) {
+  for (const std::string& given : paths) {
+    const fs::path path = shipped_path(given);
     if (!fs::is_directory(path)) {
       files.push_back(path);
       continue;
