@@ -2,6 +2,10 @@
 # both in the install tree and in this build tree. docs/install.md is the user documentation.
 
 set(gradsync_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gradsync")
+# Who runs the command needs the one, who compiles a program needs both. Installed without the choice
+# of a component, it is both.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME gradsync_dev)
+
 set(gradsync_component_names)
 set(gradsync_component_tables)
 
@@ -23,6 +27,7 @@ macro(gradsync_component name)
     install(TARGETS ${arg_TARGETS} EXPORT gradsync-${name}
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        COMPONENT gradsync_runtime NAMELINK_COMPONENT gradsync_dev
       INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
       FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
     gradsync_export(${name})
@@ -83,14 +88,31 @@ endif()
 
 list(APPEND gradsync_component_names command)
 if(GRADSYNC_BUILD_COMMAND)
-  install(TARGETS gradsync EXPORT gradsync-command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS gradsync EXPORT gradsync-command 
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gradsync_runtime)
   gradsync_export(command)
-  install(DIRECTORY scenarios DESTINATION "${CMAKE_INSTALL_DATADIR}/gradsync")
+  install(DIRECTORY scenarios DESTINATION "${CMAKE_INSTALL_DATADIR}/gradsync"
+    COMPONENT gradsync_runtime)
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(pages "${PROJECT_BINARY_DIR}/tools/pages")
+    set(share "${CMAKE_INSTALL_DATADIR}")
+    install(FILES "${pages}/gradsync.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+      COMPONENT gradsync_runtime)
+    install(FILES "${pages}/gradsync" DESTINATION "${share}/bash-completion/completions"
+      COMPONENT gradsync_runtime)
+    install(FILES "${pages}/gradsync.fish" DESTINATION "${share}/fish/vendor_completions.d"
+      COMPONENT gradsync_runtime)
+    # The first is where zsh looks, but for Debian's, which under /usr looks in the second.
+    foreach(folder site-functions vendor-completions)
+      install(FILES "${pages}/_gradsync" DESTINATION "${share}/zsh/${folder}"
+        COMPONENT gradsync_runtime)
+    endforeach()
+  endif()
 else()
   string(APPEND gradsync_component_tables
     "set(_gradsync_command_why_not [[this build was configured with GRADSYNC_BUILD_COMMAND=OFF]])\n")
 endif()
-install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT gradsync_runtime)
 
 include(CMakePackageConfigHelpers)
 configure_file(cmake/gradsyncConfig.cmake.in "${PROJECT_BINARY_DIR}/gradsyncConfig.cmake" @ONLY)
@@ -99,3 +121,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/gradsyncConfigVersion.cm
 install(FILES "${PROJECT_BINARY_DIR}/gradsyncConfig.cmake"
               "${PROJECT_BINARY_DIR}/gradsyncConfigVersion.cmake"
   DESTINATION "${gradsync_package_dir}")
+
+if(PROJECT_IS_TOP_LEVEL)
+  include(GradsyncPackages)
+endif()

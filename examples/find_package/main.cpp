@@ -55,11 +55,11 @@ void train_a_step() {
 
 void simulate_allreduce() {
   constexpr int kRanks = 4;
-  const auto body = [](const RankWorld& world, RankReport& report) {
+  const auto body = [](const RankRuntime& runtime, RankReport& report) {
     const Tensor gradients =
         Tensor::empty({1'000'000}, DType::kFloat32, meta_device());  // a shape, no bytes
-    world.process_group->allreduce(gradients, ReduceOp::kSum, {})->wait();
-    world.process_group->shutdown();
+    runtime.process_group->allreduce(gradients, ReduceOp::kSum, {})->wait();
+    runtime.process_group->shutdown();
     report.state = RankState::kFinished;
   };
   const RunOutcome outcome = simulate(ClusterSpec{}, kRanks, SimulationOptions{}, body);
