@@ -6,8 +6,7 @@
 #include <vector>
 
 #include <gradsync/autograd/parameter_hash.hpp>
-#include <gradsync/backends/gloo/gloo_process_group.hpp>
-#include <gradsync/core/wall_clock.hpp>
+#include <gradsync/backends/gloo/run_on_gloo.hpp>
 #include <gradsync/ddp/comm_hooks.hpp>
 #include <gradsync/ddp/distributed_data_parallel.hpp>
 #include <gradsync/optim/sgd.hpp>
@@ -52,7 +51,6 @@ void fit(ProcessGroup& group) {
     ddp.finalize_backward();  // both gradients are now the means over all ranks
     optimizer.step();
   }
-  group.shutdown();
   if (group.rank() != 0) return;
   std::cout << "y = " << line.slope[0] << " x + " << line.offset[0] << ", parameter hash "
             << hash_parameters(std::vector{slope, offset})->hex() << std::endl;
@@ -63,13 +61,7 @@ void fit(ProcessGroup& group) {
 
 int main() {
   try {
-    const auto environment = resolve_rank_environment({});
-    if (!environment) throw Error(ErrorCode::kUsage, "start it with gradsync launch");
-    const GlooProcessGroup::Options options;
-    const JobStore job = open_job_store(*environment, options.timeout);
-    WallClock clock;
-    GlooProcessGroup group(*environment, job, clock, options);
-    fit(group);
+    run_on_gloo([](ProcessGroup& group, Clock&) { fit(group); });
   } catch (const Error& error) {
     // [errors]
     // what() is a sentence; code() says of what kind the error is.

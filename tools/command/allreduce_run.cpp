@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/testbed/record/require_finished.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/bench_conditions.hpp"
 #include "tools/command/rank_bodies.hpp"
@@ -11,22 +12,6 @@
 
 namespace gradsync {
 namespace {
-
-/// Throws the error that ended the run, in the words of the rank that had it first.
-void require_finished(const std::vector<RankReport>& reports) {
-  const RankReport* failed = nullptr;
-  for (const RankReport& report : reports) {
-    if (report.state == RankState::kFinished) continue;
-    const bool is_consequence = report.error_code == ErrorCode::kPeerFailed || report.error.empty();
-    if (failed == nullptr || !is_consequence) failed = &report;
-    if (!is_consequence) break;
-  }
-  if (failed == nullptr) return;
-  throw Error(failed->error_code.value_or(ErrorCode::kTimeout),
-              failed->error.empty()
-                  ? fmt::format("rank {} did not finish the benchmark", failed->rank)
-                  : failed->error);
-}
 
 /// A scenario with the file's cluster and otherwise defaults.
 std::string scenario_text(const std::string& cluster_file) {
