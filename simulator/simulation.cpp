@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -287,6 +288,11 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   outcome.notes.push_back(describe_fidelity(options.fidelity, fidelity, ranks, actors));
   if (auto hint = hint_on_links(cluster)) outcome.notes.push_back(std::move(*hint));
   return outcome;
+}
+
+void on_time_advance(std::function<void(Seconds)> callback) {
+  simgrid_compat::s4u::Engine::on_time_advance_cb(
+      [callback = std::move(callback)](double delta) { callback(Seconds(delta)); });
 }
 
 }  // namespace gradsync

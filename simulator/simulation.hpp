@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,10 @@ struct SimulationOptions : GroupOptions {
 /// Runs `rank_main` once per rank, on the rank's actor on the simulated cluster.
 RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
                     const RankMain& rank_main);
+
+/// Calls `callback` with the duration of each advance of the simulated time, in this and all later
+/// simulations of the process: SimGrid never forgets a callback.
+void on_time_advance(std::function<void(Seconds)> callback);
 
 /// Fidelity::kAuto simulates messages up to the first number of ranks, flows up to the second, and
 /// is analytic beyond.

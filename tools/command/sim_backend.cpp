@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "gradsync/predict/progress_line.hpp"
-#include "gradsync/simulator/kernel/simgrid_compat.hpp"
 #include "gradsync/simulator/simulation.hpp"
 #endif
 
@@ -23,9 +22,9 @@ class Progress {
     if (::isatty(STDERR_FILENO) != 1) return;
     line_ = std::make_shared<ProgressLine>(
         std::cerr, [] { return Seconds(std::chrono::steady_clock::now().time_since_epoch()); });
-    // SimGrid keeps its callbacks forever; this one outlives the line and then does nothing.
-    simgrid::s4u::Engine::on_time_advance_cb([weak = std::weak_ptr(line_)](double delta) {
-      if (const auto line = weak.lock()) line->event(Seconds(delta));
+    // The callback outlives the line, and then does nothing.
+    on_time_advance([weak = std::weak_ptr(line_)](Seconds delta) {
+      if (const auto line = weak.lock()) line->event(delta);
     });
   }
   ~Progress() {
