@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_made_reports.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/support/two_rank_runs.hpp"
 
 namespace gradsync {
 namespace {
@@ -23,31 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 using test::contains;
 using test::HandMadeRank;
+using test::outcome_of;
+using test::two_ranks;
+using test::two_ranks_of;
+using test::write_run;
 using Json = nlohmann::ordered_json;
-
-Scenario two_ranks() {
-  Scenario scenario;
-  scenario.name = "two";
-  scenario.ranks = 2;
-  scenario.cluster.nodes = 1;
-  return scenario;
-}
-
-RunOutcome outcome_of(std::vector<RankReport> reports) {
-  RunOutcome outcome;
-  outcome.reports = std::move(reports);
-  outcome.wall = Seconds{1.5};
-  return outcome;
-}
-
-RunOutcome two_ranks_of(int steps) {
-  return outcome_of(
-      {HandMadeRank(0, 2).steps(steps).finishes(), HandMadeRank(1, 2).steps(steps).finishes()});
-}
-
-void write(const fs::path& directory, const Scenario& scenario, const RunOutcome& outcome) {
-  write_run_directory(directory.string(), scenario, outcome, make_result(scenario, outcome));
-}
 
 Json read_json(const fs::path& file) {
   return Json::parse(read_file(file));
@@ -63,7 +42,7 @@ std::vector<Json> read_lines(const fs::path& file) {
 TEST_CASE("run directory: has every file, each readable by itself") {
   const test::TemporaryDirectory temporary;
   const fs::path directory = temporary.path() / "new" / "run";
-  write(directory, two_ranks(), two_ranks_of(3));
+  write_run(directory, two_ranks(), two_ranks_of(3));
 
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -100,14 +79,14 @@ TEST_CASE("run directory: replaces an earlier run, refuses anything else") {
   }
   Scenario scenario = two_ranks();
   scenario.ranks = 4;
-  write(directory, scenario, four);
+  write_run(directory, scenario, four);
   CHECK(fs::exists(directory / "flight" / "rank-3.json"));
-  write(directory, two_ranks(), two_ranks_of(1));
+  write_run(directory, two_ranks(), two_ranks_of(1));
   CHECK_FALSE(fs::exists(directory / "flight" / "rank-3.json"));
 
   fs::create_directories(directory / "ranks");
   std::ofstream(directory / "ranks" / "rank-0.json") << "{}";
-  write(directory, two_ranks(), two_ranks_of(1));
+  write_run(directory, two_ranks(), two_ranks_of(1));
   CHECK(fs::exists(directory / "ranks" / "rank-0.json"));  // of this run's own ranks
   prepare_run_directory(directory.string());
   CHECK_FALSE(fs::exists(directory / "ranks"));
@@ -118,7 +97,7 @@ TEST_CASE("run directory: replaces an earlier run, refuses anything else") {
   std::ofstream(mine / "thesis.tex") << "precious";
   std::ofstream(mine / "result.json") << "{}";
   CHECK_THROWS_WITH(prepare_run_directory(mine.string()), contains("holds thesis.tex"));
-  CHECK_THROWS_WITH(write(mine, two_ranks(), two_ranks_of(1)), contains("holds thesis.tex"));
+  CHECK_THROWS_WITH(write_run(mine, two_ranks(), two_ranks_of(1)), contains("holds thesis.tex"));
   CHECK(read_file(mine / "thesis.tex") == "precious");
   CHECK(read_file(mine / "result.json") == "{}");
   CHECK_THROWS_WITH(prepare_run_directory((mine / "thesis.tex").string()),
@@ -132,7 +111,7 @@ TEST_CASE("run directory: reports read back give the same diagnosis") {
   for (std::int64_t detail : {64, 1, 0}) {
     for (const auto& reports : {test::uneven_reports_simulated(), test::uneven_reports_real()}) {
       scenario.output.detail_ranks = detail;
-      write(temporary.path() / "run", scenario, outcome_of(reports));
+      write_run(temporary.path() / "run", scenario, outcome_of(reports));
       const auto read = read_run_records((temporary.path() / "run").string()).reports;
       REQUIRE(read.size() == 4);
       auto again = to_json(*diagnose(read, scenario));
@@ -155,7 +134,7 @@ TEST_CASE("run directory: reports read back give the same diagnosis") {
   scenario = two_ranks();
   const RunOutcome parted = outcome_of(
       {HandMadeRank(0, 2).steps(1).finishes(), HandMadeRank(1, 2).step(0, "other").finishes()});
-  write(temporary.path() / "run", scenario, parted);
+  write_run(temporary.path() / "run", scenario, parted);
   CHECK(diagnose(read_run_records((temporary.path() / "run").string()).reports, scenario)->kind ==
         DiagnosisKind::kParametersDiffer);
 }
@@ -164,7 +143,7 @@ TEST_CASE("run directory: what is missing or damaged is said, and the rest is re
   const test::TemporaryDirectory temporary;
   const std::string directory = (temporary.path() / "run").string();
   CHECK_THROWS_WITH(read_run_records(directory), contains("ranks.jsonl"));
-  write(directory, two_ranks(), two_ranks_of(1));
+  write_run(directory, two_ranks(), two_ranks_of(1));
   CHECK_FALSE(read_run_records(directory).gaps.any());
   const auto only_gap = [&] {
     const RunRecords records = read_run_records(directory);
@@ -240,160 +219,12 @@ TEST_CASE("run directory: details are written for the first ranks, summaries for
   const test::TemporaryDirectory temporary;
   Scenario scenario = two_ranks();
   scenario.output.detail_ranks = 1;
-  write(temporary.path() / "run", scenario, two_ranks_of(2));
+  write_run(temporary.path() / "run", scenario, two_ranks_of(2));
   CHECK(read_lines(temporary.path() / "run" / "ranks.jsonl").size() == 2);
   CHECK(read_lines(temporary.path() / "run" / "steps.jsonl").size() == 2);
   CHECK_FALSE(fs::exists(temporary.path() / "run" / "flight" / "rank-1.json"));
   const Json trace = read_json(temporary.path() / "run" / "trace.json");
   for (const Json& event : trace["traceEvents"]) CHECK(event["pid"] == 0);
-}
-
-/// Slices by process and thread, as [begin, end) in nanoseconds.
-std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> slices_of(
-    const Json& trace) {
-  std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> slices;
-  for (const Json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X") continue;
-    const auto begin = std::llround(event["ts"].get<double>() * 1000);
-    const auto duration = std::llround(event["dur"].get<double>() * 1000);
-    slices[{event["pid"].get<int>(), event["tid"].get<int>()}].push_back({begin, begin + duration});
-  }
-  return slices;
-}
-
-TEST_CASE("trace: slices of a thread nest, threads are named, arrows have two ends") {
-  std::vector<RankReport> reports = test::uneven_reports_real();
-  // Two buckets in flight at once, and times that are no whole nanoseconds.
-  for (RankReport& report : reports) {
-    for (auto* records : {&report.flight, &report.collectives}) {
-      for (CollectiveRecord& record : *records) {
-        record.started *= 1.0 / 3;
-        record.completed *= 1.0 / 2;
-      }
-    }
-    for (StepRecord& step : report.steps) {
-      for (Seconds* time :
-           {&step.begin, &step.data_end, &step.forward_end, &step.backward_compute_end,
-            &step.backward_end, &step.clip_end, &step.optimizer_end, &step.end}) {
-        *time *= 1.0 / 3;
-      }
-    }
-  }
-  const Json trace = Json::parse(chrome_trace(test::uneven_scenario(), reports));
-  CHECK(trace["otherData"]["world_size"] == 4);
-  for (const auto& [thread, slices] : slices_of(trace)) {
-    for (const auto& a : slices) {
-      for (const auto& b : slices) {
-        const bool apart = a.second <= b.first || b.second <= a.first;
-        const bool a_in_b = b.first <= a.first && a.second <= b.second;
-        const bool b_in_a = a.first <= b.first && b.second <= a.second;
-        CHECK((apart || a_in_b || b_in_a));
-      }
-    }
-  }
-  std::set<int> named_processes;
-  std::set<std::pair<int, int>> named_threads;
-  std::map<std::string, std::map<int, int>> arrows;
-  for (const Json& event : trace["traceEvents"]) {
-    if (event["name"] == "process_name") named_processes.insert(event["pid"].get<int>());
-    if (event["name"] == "thread_name")
-      named_threads.emplace(event["pid"].get<int>(), event["tid"].get<int>());
-    if (event["ph"] == "s" || event["ph"] == "f") {
-      ++arrows[event["ph"].get<std::string>()][event["id"].get<int>()];
-    }
-    if (event["ph"] == "f") CHECK(event["bp"] == "e");
-  }
-  CHECK(named_processes == std::set<int>{0, 1, 2, 3});
-  for (const auto& [thread, slices] : slices_of(trace)) CHECK(named_threads.contains(thread));
-  CHECK(arrows["s"] == arrows["f"]);
-  for (const auto& [id, count] : arrows["s"]) CHECK(count == 1);
-
-  // What never ended is drawn to the end of the rank.
-  bool unfinished = false;
-  for (const Json& event : trace["traceEvents"]) {
-    if (event["ph"] == "X" && event["pid"] == 0 && event["args"].contains("ended")) {
-      unfinished = true;
-      CHECK(event["args"]["ended"] == false);
-    }
-  }
-  CHECK(unfinished);
-}
-
-TEST_CASE("trace: of a long run the last steps are kept") {
-  const RunOutcome outcome = two_ranks_of(20000);
-  const std::string text = chrome_trace(two_ranks(), outcome.reports);
-  CHECK_THAT(text.substr(0, 300), !contains("\"first_step\":0}") && contains("\"first_step\":"));
-  CHECK(text.find("\"name\":\"step 19999\"") != std::string::npos);
-  CHECK(text.find("\"name\":\"step 0\"") == std::string::npos);
-  CHECK(std::count(text.begin(), text.end(), '\n') < 310'000);  // an event a line
-}
-
-TEST_CASE("compare: a run equals itself, in words with counts") {
-  const test::TemporaryDirectory temporary;
-  write(temporary.path() / "a", two_ranks(), two_ranks_of(3));
-  Scenario scenario = two_ranks();
-  scenario.backend = "sim";
-  RunOutcome later = two_ranks_of(3);
-  for (RankReport& report : later.reports) {
-    for (CollectiveRecord& record : report.flight)
-      record.issued += Seconds{5};  // times do not count
-  }
-  write(temporary.path() / "b", scenario, later);
-  const auto compared =
-      compare_runs((temporary.path() / "a").string(), (temporary.path() / "b").string());
-  CHECK(compared.equal);
-  CHECK(compared.summary ==
-        "equal: same parameter hash after each of 3 steps and same collectives (12 in all) on 2 "
-        "ranks");
-  CHECK(compared.notes == std::vector<std::string>{"the first run is on gloo, the second on sim"});
-}
-
-TEST_CASE("compare: the first difference is told, whatever comes after it") {
-  const test::TemporaryDirectory temporary;
-  const std::string a = (temporary.path() / "a").string();
-  const std::string b = (temporary.path() / "b").string();
-  write(a, two_ranks(), two_ranks_of(3));
-  RunOutcome other = two_ranks_of(3);
-  const auto summary = [&] {
-    write(b, two_ranks(), other);
-    const Comparison compared = compare_runs(a, b);
-    CHECK_FALSE(compared.equal);
-    return compared.summary;
-  };
-  const auto set = [&](std::size_t rank, std::size_t index, auto change) {
-    change(other.reports[rank].flight[index]);
-  };
-
-  other.reports[1].steps[2].parameter_hash = "ff";
-  CHECK(
-      summary() ==
-      "first difference: rank 1, step 2: parameter hash hash-2 in the first run, ff in the second; "
-      "the collectives up to there are the same");
-  set(0, 5, [](CollectiveRecord& record) { record.elements = 3; });
-  CHECK_THAT(summary(), contains("rank 0, collective 5: allreduce (sum) of 2 float32 elements"));
-  set(1, 2, [](CollectiveRecord& record) { record.label.bucket = 1; });
-  CHECK_THAT(summary(), contains("rank 1, collective 2:") && contains("bucket 1 (gradients) in the "
-                                                                      "second"));
-  set(1, 1, [](CollectiveRecord& record) {
-    record.parameters =
-        std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"z"});
-  });
-  CHECK_THAT(summary(),
-             contains("rank 1, collective 1:") &&
-                 contains("holds 1 parameters from a to a in the first run, 1 parameters "
-                          "from z to z in the second"));
-  set(0, 0, [](CollectiveRecord& record) { record.dtype = DType::kFloat64; });
-  CHECK_THAT(summary(), contains("rank 0, collective 0:"));
-
-  other = two_ranks_of(2);
-  CHECK_THAT(summary(), contains("rank 0, collective 4:") && contains("in the first run only"));
-
-  Scenario three = two_ranks();
-  three.ranks = 3;
-  write(b, three, other);
-  CHECK(compare_runs(a, b).summary == "2 ranks in the first run, 3 in the second");
-  CHECK_THROWS_WITH(compare_runs(a, (temporary.path() / "none").string()),
-                    contains("no result.json"));
 }
 
 TEST_CASE("run directory: 1,024 ranks of a few steps are quick to write") {
@@ -405,7 +236,7 @@ TEST_CASE("run directory: 1,024 ranks of a few steps are quick to write") {
   for (int rank = 0; rank < 1024; ++rank) {
     outcome.reports.push_back(HandMadeRank(rank, 1024).steps(3).finishes());
   }
-  write(temporary.path() / "run", scenario, outcome);
+  write_run(temporary.path() / "run", scenario, outcome);
   std::uintmax_t bytes = 0;
   for (const auto& entry : fs::recursive_directory_iterator(temporary.path() / "run")) {
     if (entry.is_regular_file()) bytes += entry.file_size();

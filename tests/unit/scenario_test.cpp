@@ -1,7 +1,6 @@
 #include "gradsync/testbed/scenario/scenario.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -9,42 +8,23 @@
 #include "gradsync/core/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/scenario_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace gradsync;
 using gradsync::test::contains;
-
-namespace {
-
-Scenario parse(const std::string& text, const std::vector<ScenarioOverride>& overrides = {}) {
-  return parse_scenario(text, "test.json", gradsync::test::test_data(), overrides);
-}
-
-ConfigError::Details mistake_in(const std::string& text,
-                                const std::vector<ScenarioOverride>& overrides = {}) {
-  try {
-    parse(text, overrides);
-  } catch (const ConfigError& error) {
-    return error.details();
-  }
-  FAIL("accepted: " + text);
-  return {};
-}
-
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream(file) << text;
-}
-
-}  // namespace
+using gradsync::test::mistake_in;
+using gradsync::test::parse_test_scenario;
+using gradsync::test::write_text;
 
 TEST_CASE("scenario: a cluster in a file of its own") {
   const test::TemporaryDirectory folder;
   std::filesystem::create_directory(folder.path() / "clusters");
-  write(folder.path() / "clusters/fast.json",
-        R"({"$schema": "x", "//": "a source", "gpus_per_node": 4, "library": "nccl"})");
-  write(folder.path() / "clusters/slow.json", R"({"gpus_per_node": 2})");
-  write(folder.path() / "clusters/wrong.json", R"({"inter_node": {"latency": 5}})");
-  write(folder.path() / "clusters/list.json", "[]");
+  write_text(folder.path() / "clusters/fast.json",
+             R"({"$schema": "x", "//": "a source", "gpus_per_node": 4, "library": "nccl"})");
+  write_text(folder.path() / "clusters/slow.json", R"({"gpus_per_node": 2})");
+  write_text(folder.path() / "clusters/wrong.json", R"({"inter_node": {"latency": 5}})");
+  write_text(folder.path() / "clusters/list.json", "[]");
   const auto load = [&](const std::string& cluster, std::vector<ScenarioOverride> overrides = {}) {
     return parse_scenario(R"({"ranks": 8, "backend": "sim", "cluster": ")" + cluster + "\"}",
                           "s.json", folder.path().string(), overrides);
@@ -85,7 +65,7 @@ TEST_CASE("scenario: a cluster in a file of its own") {
 }
 
 TEST_CASE("scenario: an empty object is the handbook's job") {
-  const Scenario s = parse("{}");
+  const Scenario s = parse_test_scenario("{}");
   CHECK(s.name == "test");
   CHECK(s.file == "test.json");
   CHECK(s.backend == "gloo");
@@ -172,7 +152,7 @@ TEST_CASE("scenario: every key reaches its member") {
                 {"node": 1}],
       "traffic": [{"flows": 9, "from": 1, "to": 2, "rate": "10Bps", "on": "11s", "period": "12s"}]}
   })";
-  const Scenario s = parse(text);
+  const Scenario s = parse_test_scenario(text);
   // The text leaves no key out: none is added when the scenario is written.
   const auto keys = [](const auto& self, const nlohmann::json& object) -> std::size_t {
     std::size_t count = object.size();
@@ -306,41 +286,43 @@ TEST_CASE("scenario: every key reaches its member") {
   CHECK(s == expected);
 
   // What is written reads back to the same.
-  CHECK(parse(to_json(s).dump()) == s);
+  CHECK(parse_test_scenario(to_json(s).dump()) == s);
 }
 
 TEST_CASE("scenario: each kind has its own keys and defaults") {
   const Scenario sgd =
-      parse(R"({"optimizer": {"momentum": 0.9, "dampening": 0.5, "kind": "sgd"}})");
+      parse_test_scenario(R"({"optimizer": {"momentum": 0.9, "dampening": 0.5, "kind": "sgd"}})");
   CHECK(std::get<SgdOptions>(sgd.optimizer.options) ==
         SgdOptions{.momentum = 0.9, .dampening = 0.5});
   CHECK(to_json(sgd).at("optimizer").contains("nesterov"));
   CHECK_FALSE(to_json(sgd).at("optimizer").contains("betas"));
 
-  const Scenario text = parse(R"({"data": {"kind": "text", "path": "invalid.json"}})");
+  const Scenario text =
+      parse_test_scenario(R"({"data": {"kind": "text", "path": "invalid.json"}})");
   CHECK(text.data.vocab_size == 256);
   CHECK_FALSE(to_json(text).at("data").contains("samples"));
 
-  const Scenario replay = parse(R"({
+  const Scenario replay = parse_test_scenario(R"({
     "model": {"kind": "replay", "profile": "invalid.json", "payload": true, "compute_scale": 2},
     "data": {"kind": "indices", "samples": 4}})");
   CHECK(replay.model.replay.payload);
   CHECK(replay.model.replay.compute_scale == 2);
   CHECK(replay.data.samples == 4);
-  for (const Scenario& s : {sgd, text, replay}) CHECK(parse(to_json(s).dump()) == s);
+  for (const Scenario& s : {sgd, text, replay}) CHECK(parse_test_scenario(to_json(s).dump()) == s);
 }
 
 TEST_CASE("scenario: null turns off what is on by default, and is written") {
-  const Scenario s = parse(R"({"train": {"clip_grad_norm": null, "max_steps": null}})");
+  const Scenario s =
+      parse_test_scenario(R"({"train": {"clip_grad_norm": null, "max_steps": null}})");
   CHECK_FALSE(s.train.clip_grad_norm.has_value());
   const auto train = to_json(s).at("train");
   CHECK(train.at("clip_grad_norm").is_null());
   CHECK_FALSE(train.contains("max_steps"));
-  CHECK(parse(to_json(s).dump()) == s);
+  CHECK(parse_test_scenario(to_json(s).dump()) == s);
 }
 
 TEST_CASE("scenario: comments and the editor's schema are no keys") {
-  const Scenario s = parse(R"({
+  const Scenario s = parse_test_scenario(R"({
     "$schema": "./schema/scenario.schema.json",
     "//": "two ranks", "// more": [1, {"a": 2}],
     "ranks": 3, "train": {"//": "small", "batch_size": 1}})");
@@ -350,20 +332,21 @@ TEST_CASE("scenario: comments and the editor's schema are no keys") {
 }
 
 TEST_CASE("scenario: numbers that are whole may be written with a point or an exponent") {
-  const Scenario s = parse(R"({"ranks": 4.0, "train": {"max_steps": 1e3}, "seed": 2.0})");
+  const Scenario s =
+      parse_test_scenario(R"({"ranks": 4.0, "train": {"max_steps": 1e3}, "seed": 2.0})");
   CHECK(s.ranks == 4);
   CHECK(s.train.max_steps == 1000);
   CHECK(s.seed == 2);
 }
 
 TEST_CASE("scenario: without a number of nodes there are as many as the ranks need") {
-  CHECK(parse("{}").cluster.nodes == 1);
-  CHECK(parse(R"({"ranks": 8})").cluster.nodes == 1);
-  CHECK(parse(R"({"ranks": 9})").cluster.nodes == 2);
-  CHECK(parse(R"({"ranks": 9, "cluster": {"gpus_per_node": 1}})").cluster.nodes == 9);
+  CHECK(parse_test_scenario("{}").cluster.nodes == 1);
+  CHECK(parse_test_scenario(R"({"ranks": 8})").cluster.nodes == 1);
+  CHECK(parse_test_scenario(R"({"ranks": 9})").cluster.nodes == 2);
+  CHECK(parse_test_scenario(R"({"ranks": 9, "cluster": {"gpus_per_node": 1}})").cluster.nodes == 9);
   // A real backend does not look at the cluster: it may be too small there.
   const std::string small = R"("ranks": 9, "cluster": {"nodes": 1})";
-  CHECK_NOTHROW(parse("{" + small + "}"));
+  CHECK_NOTHROW(parse_test_scenario("{" + small + "}"));
   CHECK(mistake_in(R"({"backend": "sim", )" + small + "}").pointer == "/cluster/nodes");
 }
 
@@ -373,121 +356,14 @@ TEST_CASE("scenario: an average by the collective is refused where there is none
   CHECK(pointer("{" + average + "}}") == "/ddp/gradient_mean");
   CHECK(pointer(R"({"backend": "sim", )" + average + "}}") == "/ddp/gradient_mean");
   const std::string nccl = R"("backend": "sim", "cluster": {"library": "nccl"})";
-  CHECK(parse("{" + nccl + ", " + average + "}}").ddp.gradient_mean == GradientMean::kAverage);
-  const Scenario real = parse(R"({"backend": "nccl", )" + average + "}}");
+  CHECK(parse_test_scenario("{" + nccl + ", " + average + "}}").ddp.gradient_mean ==
+        GradientMean::kAverage);
+  const Scenario real = parse_test_scenario(R"({"backend": "nccl", )" + average + "}}");
   CHECK(real.ddp.gradient_mean == GradientMean::kAverage);
-  CHECK(parse(to_json(real).dump()) == real);
+  CHECK(parse_test_scenario(to_json(real).dump()) == real);
   const std::string on_nccl = R"({"backend": "nccl", )" + average;
   CHECK(pointer(on_nccl + R"(, "comm_hook": "fp16_compress"}})") == "/ddp/gradient_mean");
   CHECK(pointer(on_nccl + R"(, "join": {"enable": true,
                 "divide_by_initial_world_size": false}}})") == "/ddp/gradient_mean");
-  CHECK(parse("{}").ddp.gradient_mean == GradientMean::kPredivide);
-}
-
-TEST_CASE("scenario: the first mistake is the first in the file") {
-  CHECK(mistake_in(R"({"train": {"epochs": 0}, "ranks": 0})").pointer == "/train/epochs");
-  CHECK(mistake_in(R"({"ranks": 0, "train": {"epochs": 0}})").pointer == "/ranks");
-  CHECK(mistake_in(R"({"optimizer": {"betas": 1, "kind": "sgd"}})").pointer == "/optimizer/betas");
-}
-
-TEST_CASE("scenario: a long value is shortened in the error, at a character's border") {
-  std::string umlauts;
-  for (int i = 0; i < 100; ++i) umlauts += "\u00fc";
-  const std::string found = mistake_in(R"({"ranks": ")" + umlauts + "\"}").found;
-  CHECK(found.size() < 70);
-  CHECK(found.substr(found.size() - 3) == "...");
-  CHECK_NOTHROW(nlohmann::json(found).dump());  // throws on broken UTF-8
-}
-
-TEST_CASE("scenario: overrides set values by their path, the last one wins") {
-  const Scenario s = parse(R"({"ranks": 2, "train": {"batch_size": 32, "epochs": 3}})",
-                           {{"ranks", "8", ""},
-                            {"train.batch_size", "16", ""},
-                            {"train.batch_size", "8", ""},
-                            {"timeout", "5s", ""},
-                            {"description", "two words", ""},
-                            {"train.clip_grad_norm", "null", ""},
-                            {"cluster.intra_node.bandwidth", "\"1GBps\"", ""},
-                            {"sampler.shard_sizes", "[1,1,1,1,1,1,1,1]", ""},
-                            {"ddp", R"({"bucket_cap_mb": 1})", ""}});
-  CHECK(s.ranks == 8);
-  CHECK(s.train.batch_size == 8);
-  CHECK(s.train.epochs == 3);
-  CHECK(s.timeout == Seconds{5});
-  CHECK(s.description == "two words");
-  CHECK_FALSE(s.train.clip_grad_norm.has_value());
-  CHECK(s.cluster.intra_node.bandwidth.value == 1e9);
-  CHECK(s.sampler.shard_sizes.size() == 8);
-  CHECK(s.ddp.bucket_cap_mb == 1);
-}
-
-TEST_CASE("scenario: a mistake in an override names the option") {
-  const auto unknown = mistake_in("{}", {{"train.bach_size", "16", ""}});
-  CHECK(unknown.file == "--set train.bach_size=16");
-  CHECK(unknown.pointer == "/train/bach_size");
-  CHECK(unknown.hint == "did you mean \"batch_size\"?");
-
-  const auto zero = mistake_in("{}", {{"ranks", "0", "--ranks 0"}});
-  CHECK(zero.file == "--ranks 0");
-  CHECK(zero.pointer == "/ranks");
-
-  const auto inside = mistake_in("{}", {{"sampler.shard_sizes", "[1,\"x\"]", ""}});
-  CHECK(inside.file == "--set sampler.shard_sizes=[1,\"x\"]");
-  CHECK(inside.pointer == "/sampler/shard_sizes/1");
-
-  // The file's own mistakes stay the file's.
-  const auto own = mistake_in(R"({"rankss": 1})", {{"ranks", "4", ""}});
-  CHECK(own.file == "test.json");
-}
-
-TEST_CASE("scenario: a conflict between file and option names both") {
-  const auto conflict =
-      mistake_in(R"({"sampler": {"shard_sizes": [5, 5]}})", {{"ranks", "3", "--ranks 3"}});
-  CHECK(conflict.file == "test.json");
-  CHECK(conflict.pointer == "/sampler/shard_sizes");
-  CHECK(conflict.expected == "a size for each rank (/ranks is 3 by --ranks 3)");
-
-  const auto kind =
-      mistake_in(R"({"optimizer": {"betas": [0.9, 0.99]}})", {{"optimizer.kind", "sgd", ""}});
-  CHECK(kind.pointer == "/optimizer/betas");
-  CHECK(kind.hint ==
-        "it goes with kind \"adamw\", and /optimizer/kind is \"sgd\" by --set optimizer.kind=sgd");
-}
-
-TEST_CASE("scenario: an override that cannot be followed is refused") {
-  for (const char* path : {"", ".", "train.", ".ranks", "train..epochs"}) {
-    CAPTURE(path);
-    const auto mistake = mistake_in("{}", {{path, "1", ""}});
-    CHECK(mistake.file == std::string("--set ") + path + "=1");
-    CHECK(mistake.expected == "a path such as train.batch_size");
-  }
-  const auto through = mistake_in(R"({"ranks": 2})", {{"ranks.x", "1", ""}});
-  CHECK(through.pointer == "/ranks");
-  CHECK(through.found == "2");
-}
-
-TEST_CASE("scenario: paths are relative to the scenario's folder, and absolute once read") {
-  const test::TemporaryDirectory folder;
-  std::filesystem::create_directories(folder.path() / "scenarios/models");
-  write(folder.path() / "scenarios/models/small.json", "{}");
-  const std::string file = folder.path() / "scenarios/job.json";
-  write(file, R"({"model": {"kind": "replay", "profile": "models/small.json"},
-                  "data": {"kind": "indices"}})");
-  const Scenario s = load_scenario(file);
-  CHECK(s.name == "job");
-  CHECK(s.file == file);
-  CHECK(s.model.replay.profile == folder.path() / "scenarios/models/small.json");
-
-  // What is written can be read from any folder.
-  write(folder.path() / "resolved.json", to_json(s).dump());
-  Scenario again = load_scenario(folder.path() / "resolved.json");
-  again.file = s.file;
-  CHECK(again == s);
-}
-
-TEST_CASE("scenario: a file that cannot be read is an error about the file") {
-  const test::TemporaryDirectory folder;
-  CHECK_THROWS_WITH(load_scenario(folder.path() / "none.json"), contains("found no such file"));
-  CHECK_THROWS_WITH(load_scenario(folder.path()), contains("found a folder"));
-  CHECK_THROWS_AS(load_scenario(folder.path()), ConfigError);
+  CHECK(parse_test_scenario("{}").ddp.gradient_mean == GradientMean::kPredivide);
 }
