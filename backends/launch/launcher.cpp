@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -21,8 +20,8 @@
 
 #include "gradsync/backends/launch/child_process.hpp"
 #include "gradsync/backends/launch/launch_environment.hpp"
-#include "gradsync/backends/launch/line_splitter.hpp"
 #include "gradsync/backends/launch/orphan_guard.hpp"
+#include "gradsync/backends/launch/output_pipe.hpp"
 #include "gradsync/backends/store/failure.hpp"
 #include "gradsync/backends/store/rendezvous.hpp"
 
@@ -72,60 +71,13 @@ void write_line(int fd, const std::string& line) {
   }
 }
 
-/// One of a rank's output streams.
-class Stream {
- public:
-  Stream(asio::io_context& io, std::function<void(const std::string&)> on_line)
-      : pipe_(io), lines_(std::move(on_line)) {
-    int fds[2];
-    if (::pipe2(fds, O_CLOEXEC) != 0) {
-      throw Error(ErrorCode::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
-    }
-    pipe_.assign(fds[0]);
-    write_end_ = fds[1];
-  }
-  ~Stream() { started(); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  int write_end() const { return write_end_; }
-  /// Closes the write end: the child has its copy.
-  void started() {
-    if (write_end_ >= 0) ::close(write_end_);
-    write_end_ = -1;
-  }
-  void read() {
-    pipe_.async_read_some(asio::buffer(chunk_), [this](asio::error_code error, std::size_t bytes) {
-      lines_.add({chunk_.data(), bytes});
-      if (!error) return read();
-      if (error == asio::error::operation_aborted) return;
-      lines_.finish();
-      open_ = false;
-    });
-  }
-  bool open() const { return open_; }
-  void finish() {
-    asio::error_code ignored;
-    pipe_.close(ignored);
-    if (open_) lines_.finish();
-    open_ = false;
-  }
-
- private:
-  asio::posix::stream_descriptor pipe_;
-  LineSplitter lines_;
-  std::array<char, 16 * 1024> chunk_{};
-  int write_end_ = -1;
-  bool open_ = true;
-};
-
 struct Rank {
   RankExit exit;
   bool started = false;
   bool ended = false;
   bool told_to_end = false;
-  std::unique_ptr<Stream> out;
-  std::unique_ptr<Stream> err;
+  std::unique_ptr<OutputPipe> out;
+  std::unique_ptr<OutputPipe> err;
 };
 
 class Launch {
@@ -141,7 +93,7 @@ class Launch {
   void serve_store();
   void start_ranks();
   void start(Rank& rank, const std::string& path);
-  std::unique_ptr<Stream> make_stream(int rank, bool is_stderr);
+  std::unique_ptr<OutputPipe> make_stream(int rank, bool is_stderr);
   void watch_signals();
   void poll_children();
   void look_for_ended();
@@ -224,8 +176,8 @@ void Launch::start_ranks() {
   }
 }
 
-std::unique_ptr<Stream> Launch::make_stream(int rank, bool is_stderr) {
-  return std::make_unique<Stream>(io_, [this, rank, is_stderr](const std::string& line) {
+std::unique_ptr<OutputPipe> Launch::make_stream(int rank, bool is_stderr) {
+  return std::make_unique<OutputPipe>(io_, [this, rank, is_stderr](const std::string& line) {
     if (options_.on_line) return options_.on_line(rank, is_stderr, line);
     write_line(is_stderr ? STDERR_FILENO : STDOUT_FILENO, fmt::format("[{}]:{}\n", rank, line));
   });
@@ -245,7 +197,7 @@ void Launch::start(Rank& rank, const std::string& path) {
   program.guard_fd = guard_.fd();
   rank.exit.pid = start_child(program);
   rank.started = true;
-  for (Stream* stream : {rank.out.get(), rank.err.get()}) {
+  for (OutputPipe* stream : {rank.out.get(), rank.err.get()}) {
     if (stream == nullptr) continue;
     stream->started();
     stream->read();
@@ -409,42 +361,6 @@ void Launch::clean_up() {
 }
 
 }  // namespace
-
-std::string RankExit::describe() const {
-  return signal != 0 ? describe_signal(signal) : fmt::format("exit status {}", exit_code);
-}
-
-int LaunchResult::exit_status() const noexcept {
-  constexpr int kSignalBase = 128;      // the shells' convention
-  constexpr int kDeadlineStatus = 124;  // as in timeout(1)
-  if (forwarded_signal != 0) return kSignalBase + forwarded_signal;
-  if (first_failure) {
-    return first_failure->signal != 0 ? kSignalBase + first_failure->signal
-                                      : first_failure->exit_code;
-  }
-  if (deadline_ended) return kDeadlineStatus;
-  return has_stuck_ranks() ? 1 : 0;
-}
-
-bool LaunchResult::has_stuck_ranks() const noexcept {
-  return !told_failure.empty() && std::any_of(ranks.begin(), ranks.end(), [](const RankExit& rank) {
-    return rank.ended_by_launcher;
-  });
-}
-
-std::string LaunchResult::describe() const {
-  if (first_failure) {
-    return fmt::format("rank {} (local rank {}, pid {}) failed first, after {:.2f} s: {}",
-                       first_failure->rank, first_failure->local_rank, first_failure->pid,
-                       first_failure->time.count(), first_failure->describe());
-  }
-  if (forwarded_signal != 0) return "ended by " + describe_signal(forwarded_signal);
-  if (deadline_ended) return "ended at the deadline";
-  if (has_stuck_ranks()) {
-    return fmt::format("ranks that did not end after a failure were ended: {}", told_failure);
-  }
-  return "all ranks ended with status 0";
-}
 
 LaunchResult launch(const LaunchOptions& options) {
   check(options);

@@ -26,6 +26,21 @@ class AccumulateGrad final : public Node {
   ParameterPtr parameter_;
 };
 
+void require_roots(const std::vector<Variable>& roots, std::size_t gradients) {
+  if (roots.size() != gradients) {
+    throw Error(ErrorCode::kInternal, "backward was given " + std::to_string(roots.size()) +
+                                          " outputs and " + std::to_string(gradients) +
+                                          " gradients");
+  }
+  for (const Variable& root : roots) {
+    if (!root.node) {
+      throw Error(ErrorCode::kMisuse,
+                  "backward was called on an output that depends on no parameter that requires a "
+                  "gradient, or that was computed while gradients were off");
+    }
+  }
+}
+
 }  // namespace
 
 /// The set of nodes visited by one traversal, numbered from 0. Avoids hashing: each node stores its
@@ -153,12 +168,7 @@ void Graph::backward(const Variable& root, const CallSite& site) {
 
 void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tensor>& gradients,
                       BackwardPass& pass) {
-  if (roots.size() != gradients.size()) {
-    throw Error(ErrorCode::kInternal, "backward was given " + std::to_string(roots.size()) +
-                                          " outputs and " + std::to_string(gradients.size()) +
-                                          " gradients");
-  }
-
+  require_roots(roots, gradients.size());
   NodeSet nodes;
   std::vector<std::uint32_t> waits_for;  // by slot: consumers that have not run yet
   const auto count_edge = [&waits_for](std::size_t slot) {
@@ -166,11 +176,6 @@ void Graph::run_nodes(const std::vector<Variable>& roots, const std::vector<Tens
     ++waits_for[slot];
   };
   for (const Variable& root : roots) {
-    if (!root.node) {
-      throw Error(ErrorCode::kMisuse,
-                  "backward was called on an output that depends on no parameter that requires a "
-                  "gradient, or that was computed while gradients were off");
-    }
     nodes.insert_reachable(*root.node, count_edge);
     count_edge(NodeSet::slot_of(*root.node));  // the root gradient given by the caller
   }

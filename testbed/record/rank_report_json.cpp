@@ -112,35 +112,17 @@ bool tells_where_rank_stands(const std::vector<CollectiveRecord>& flight, std::s
       [](const CollectiveRecord& later) { return later.state == CollectiveState::kCompleted; });
 }
 
-}  // namespace
+Json to_json(const BucketSummary& bucket, ParameterLists& lists) {
+  const auto names = std::make_shared<const std::vector<std::string>>(bucket.parameters);
+  return {{"index", bucket.index},
+          {"bytes", bucket.bytes},
+          {"elements", bucket.elements},
+          {"parameters", lists.position_of(names)}};
+}
 
-Json to_json(const RankReport& report, ReportDetail detail) {
-  const bool is_summary = detail == ReportDetail::kSummary;
-  ParameterLists lists;
-  Json buckets = Json::array();
-  for (const BucketSummary& bucket : report.buckets) {
-    if (detail == ReportDetail::kSummary) break;
-    const auto names = std::make_shared<const std::vector<std::string>>(bucket.parameters);
-    buckets.push_back({{"index", bucket.index},
-                       {"bytes", bucket.bytes},
-                       {"elements", bucket.elements},
-                       {"parameters", lists.position_of(names)}});
-  }
-  Json steps = Json::array();
-  Json collectives = Json::array();
-  if (detail == ReportDetail::kAll) {
-    for (const StepRecord& step : report.steps) steps.push_back(to_json(step));
-    for (const CollectiveRecord& record : report.collectives) {
-      collectives.push_back(to_json(record, lists));
-    }
-  }
-  Json flight = Json::array();
-  for (std::size_t i = 0; i < report.flight.size(); ++i) {
-    if (detail != ReportDetail::kSummary || tells_where_rank_stands(report.flight, i)) {
-      flight.push_back(to_json(report.flight[i], lists));
-    }
-  }
-  Json json{
+/// How the rank stands: its state, its error, its progress.
+Json state_to_json(const RankReport& report, ParameterLists& lists) {
+  return {
       {"report_version", kReportVersion},
       {"rank", report.rank},
       {"world_size", report.world_size},
@@ -158,37 +140,109 @@ Json to_json(const RankReport& report, ReportDetail detail) {
       {"steps_planned", report.steps_planned},
       {"samples_planned", report.samples_planned},
       {"dataset_samples", report.dataset_samples},
-      {"parameter_tensors", report.parameter_tensors},
-      {"parameter_count", report.parameter_count},
-      {"parameter_bytes", report.parameter_bytes},
-      {"rebuilt_buckets", report.rebuilt_buckets},
-      {"buckets", std::move(buckets)},
-      {"comm_hook", report.comm_hook},
-      {"warnings", report.warnings},
-      {"ddp_logging",
-       {{"strs_map", report.ddp_logging.strs_map}, {"ints_map", report.ddp_logging.ints_map}}},
-      {"batches_drawn", report.batches_drawn},
-      {"first_step", report.first_step},
-      {"config_hash", report.config_hash},
-      {"device_claimed", report.device_claimed ? Json(*report.device_claimed) : Json()},
-      {"events", list_to_json(report.events)},
-      {"phases", is_summary ? Json::array() : list_to_json(report.phases)},
-      {"epochs", is_summary ? Json::array() : list_to_json(report.epochs)},
-      {"tensors", is_summary ? Json::array() : Json(report.tensors)},
-      {"clean_up_since",
-       report.clean_up_since ? json_number(report.clean_up_since->count()) : Json()},
-      {"unreachable", report.unreachable},
-      {"world", list_to_json(report.world)},
-      {"buffer_count", is_summary ? 0 : report.buffer_count},
-      {"final_parameter_hash", report.final_parameter_hash},
-      {"peak_rss_bytes", report.peak_rss_bytes},
-      {"steps", std::move(steps)},
-      {"collectives", std::move(collectives)},
-      {"flight", std::move(flight)},
   };
+}
+
+void add_ddp(Json& json, const RankReport& report, Json buckets) {
+  json["parameter_tensors"] = report.parameter_tensors;
+  json["parameter_count"] = report.parameter_count;
+  json["parameter_bytes"] = report.parameter_bytes;
+  json["rebuilt_buckets"] = report.rebuilt_buckets;
+  json["buckets"] = std::move(buckets);
+  json["comm_hook"] = report.comm_hook;
+  json["warnings"] = report.warnings;
+  json["ddp_logging"] = {{"strs_map", report.ddp_logging.strs_map},
+                         {"ints_map", report.ddp_logging.ints_map}};
+}
+
+/// What the rank did beside its steps and collectives, and on what it ran.
+void add_history(Json& json, const RankReport& report, bool is_summary) {
+  json["batches_drawn"] = report.batches_drawn;
+  json["first_step"] = report.first_step;
+  json["config_hash"] = report.config_hash;
+  json["device_claimed"] = report.device_claimed ? Json(*report.device_claimed) : Json();
+  json["events"] = list_to_json(report.events);
+  json["phases"] = is_summary ? Json::array() : list_to_json(report.phases);
+  json["epochs"] = is_summary ? Json::array() : list_to_json(report.epochs);
+  json["tensors"] = is_summary ? Json::array() : Json(report.tensors);
+  json["clean_up_since"] =
+      report.clean_up_since ? json_number(report.clean_up_since->count()) : Json();
+  json["unreachable"] = report.unreachable;
+  json["world"] = list_to_json(report.world);
+  json["buffer_count"] = is_summary ? 0 : report.buffer_count;
+  json["final_parameter_hash"] = report.final_parameter_hash;
+  json["peak_rss_bytes"] = report.peak_rss_bytes;
+}
+
+}  // namespace
+
+Json to_json(const RankReport& report, ReportDetail detail) {
+  const bool is_summary = detail == ReportDetail::kSummary;
+  ParameterLists lists;
+  Json buckets = Json::array();
+  Json steps = Json::array();
+  Json collectives = Json::array();
+  Json flight = Json::array();
+  for (const BucketSummary& bucket : report.buckets) {
+    if (!is_summary) buckets.push_back(to_json(bucket, lists));
+  }
+  if (detail == ReportDetail::kAll) {
+    for (const StepRecord& step : report.steps) steps.push_back(to_json(step));
+    for (const CollectiveRecord& record : report.collectives) {
+      collectives.push_back(to_json(record, lists));
+    }
+  }
+  for (std::size_t i = 0; i < report.flight.size(); ++i) {
+    if (!is_summary || tells_where_rank_stands(report.flight, i)) {
+      flight.push_back(to_json(report.flight[i], lists));
+    }
+  }
+  Json json = state_to_json(report, lists);
+  add_ddp(json, report, std::move(buckets));
+  add_history(json, report, is_summary);
+  json["steps"] = std::move(steps);
+  json["collectives"] = std::move(collectives);
+  json["flight"] = std::move(flight);
   json["parameter_lists"] = lists.to_json();
   return json;
 }
+
+namespace {
+
+void read_ddp(const JsonFields& fields, const ParameterLists& lists, RankReport& report) {
+  fields.get("parameter_tensors", report.parameter_tensors);
+  fields.get("parameter_count", report.parameter_count);
+  fields.get("parameter_bytes", report.parameter_bytes);
+  fields.get("rebuilt_buckets", report.rebuilt_buckets);
+  report.buckets = list_from_json<BucketSummary>(fields, "buckets",
+                                                 [&](const Json& element, const std::string& path) {
+                                                   return bucket_from_json(element, lists, path);
+                                                 });
+  fields.get("comm_hook", report.comm_hook);
+  fields.get("warnings", report.warnings);
+  const JsonFields logging = fields.object("ddp_logging");
+  logging.get("strs_map", report.ddp_logging.strs_map);
+  logging.get("ints_map", report.ddp_logging.ints_map);
+}
+
+void read_history(const JsonFields& fields, RankReport& report) {
+  fields.get("batches_drawn", report.batches_drawn);
+  fields.get("first_step", report.first_step);
+  fields.get("config_hash", report.config_hash);
+  fields.get("device_claimed", report.device_claimed);
+  report.events = list_from_json<RankEvent>(fields, "events", event_from_json);
+  report.phases = list_from_json<PhaseChange>(fields, "phases", phase_from_json);
+  report.epochs = list_from_json<EpochSamples>(fields, "epochs", epoch_from_json);
+  fields.get("tensors", report.tensors);
+  fields.get("clean_up_since", report.clean_up_since);
+  fields.get("unreachable", report.unreachable);
+  report.world = list_from_json<WorldCondition>(fields, "world", condition_from_json);
+  fields.get("buffer_count", report.buffer_count);
+  fields.get("final_parameter_hash", report.final_parameter_hash);
+  fields.get("peak_rss_bytes", report.peak_rss_bytes);
+}
+
+}  // namespace
 
 RankReport rank_report_from_json(const Json& json, const std::string& place) {
   const JsonFields fields(json, place);
@@ -224,33 +278,8 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
   fields.get("steps_planned", report.steps_planned);
   fields.get("samples_planned", report.samples_planned);
   fields.get("dataset_samples", report.dataset_samples);
-  fields.get("parameter_tensors", report.parameter_tensors);
-  fields.get("parameter_count", report.parameter_count);
-  fields.get("parameter_bytes", report.parameter_bytes);
-  fields.get("rebuilt_buckets", report.rebuilt_buckets);
-  report.buckets = list_from_json<BucketSummary>(fields, "buckets",
-                                                 [&](const Json& element, const std::string& path) {
-                                                   return bucket_from_json(element, lists, path);
-                                                 });
-  fields.get("comm_hook", report.comm_hook);
-  fields.get("warnings", report.warnings);
-  const JsonFields logging = fields.object("ddp_logging");
-  logging.get("strs_map", report.ddp_logging.strs_map);
-  logging.get("ints_map", report.ddp_logging.ints_map);
-  fields.get("batches_drawn", report.batches_drawn);
-  fields.get("first_step", report.first_step);
-  fields.get("config_hash", report.config_hash);
-  fields.get("device_claimed", report.device_claimed);
-  report.events = list_from_json<RankEvent>(fields, "events", event_from_json);
-  report.phases = list_from_json<PhaseChange>(fields, "phases", phase_from_json);
-  report.epochs = list_from_json<EpochSamples>(fields, "epochs", epoch_from_json);
-  fields.get("tensors", report.tensors);
-  fields.get("clean_up_since", report.clean_up_since);
-  fields.get("unreachable", report.unreachable);
-  report.world = list_from_json<WorldCondition>(fields, "world", condition_from_json);
-  fields.get("buffer_count", report.buffer_count);
-  fields.get("final_parameter_hash", report.final_parameter_hash);
-  fields.get("peak_rss_bytes", report.peak_rss_bytes);
+  read_ddp(fields, lists, report);
+  read_history(fields, report);
   report.steps = list_from_json<StepRecord>(fields, "steps", step_from_json);
   report.collectives = list_from_json<CollectiveRecord>(fields, "collectives", record);
   report.flight = list_from_json<CollectiveRecord>(fields, "flight", record);

@@ -4,6 +4,49 @@
 
 namespace gradsync::scenario_table {
 
+namespace {
+
+Section loss_section() {
+  return {.name = "loss",
+          .description = "The loss, as a mean over ranks.",
+          .fields = {
+              field("last_min", SCENARIO_MEMBER(expect.loss_last_min), any(),
+                    "Lower bound for the loss of the last step."),
+              field("last_max", SCENARIO_MEMBER(expect.loss_last_max), any(),
+                    "Upper bound for the loss of the last step."),
+              field("last_ratio_max", SCENARIO_MEMBER(expect.loss_last_ratio_max), above(0),
+                    "Upper bound for the loss of the last step divided by that of the "
+                    "first."),
+          }};
+}
+
+Section diagnosis_section() {
+  return {
+      .name = "diagnosis",
+      .description = "The diagnosis of a run that does not complete.",
+      .fields = {
+          field("verdict", SCENARIO_MEMBER(expect.diagnosis_verdict),
+                one_of({"deadlock", "waiting", "crash", "desync", "silent divergence", "clean"}),
+                "The verdict."),
+          field("catalog", SCENARIO_MEMBER(expect.diagnosis_catalog),
+                matching("^K[0-9][0-9]$", "a code such as K01"), "Its entry in docs/hangs.md."),
+          field("step", SCENARIO_MEMBER(expect.diagnosis_step), at_least(0),
+                "The first wrong step."),
+          field("collective", SCENARIO_MEMBER(expect.diagnosis_collective), any(),
+                "Words that occur in the description of the collective in which it "
+                "shows.",
+                {.examples = {"bucket 0 (gradients)"}}),
+          field("kind", SCENARIO_MEMBER(expect.diagnosis_kind), any(),
+                "What went wrong, as in result.json.",
+                {.examples = {"uneven_shards", "rank_died"}}),
+          field("ranks", SCENARIO_MEMBER(expect.diagnosis_ranks), at_least(0),
+                "The ranks that caused it; `[]`: not checked.",
+                {.examples = {Json::array({2, 3})}}),
+      }};
+}
+
+}  // namespace
+
 Section expect_section() {
   return {
       .name = "expect",
@@ -29,46 +72,7 @@ Section expect_section() {
                     "Number of runs; the hashes of all runs must be equal.",
                     {.other_names = {"repetitions", "runs"}}),
           },
-      .sections =
-          {
-              {.name = "loss",
-               .description = "The loss, as a mean over ranks.",
-               .fields =
-                   {
-                       field("last_min", SCENARIO_MEMBER(expect.loss_last_min), any(),
-                             "Lower bound for the loss of the last step."),
-                       field("last_max", SCENARIO_MEMBER(expect.loss_last_max), any(),
-                             "Upper bound for the loss of the last step."),
-                       field("last_ratio_max", SCENARIO_MEMBER(expect.loss_last_ratio_max),
-                             above(0),
-                             "Upper bound for the loss of the last step divided by that of the "
-                             "first."),
-                   }},
-              {.name = "diagnosis",
-               .description = "The diagnosis of a run that does not complete.",
-               .fields =
-                   {
-                       field("verdict", SCENARIO_MEMBER(expect.diagnosis_verdict),
-                             one_of({"deadlock", "waiting", "crash", "desync", "silent divergence",
-                                     "clean"}),
-                             "The verdict."),
-                       field("catalog", SCENARIO_MEMBER(expect.diagnosis_catalog),
-                             matching("^K[0-9][0-9]$", "a code such as K01"),
-                             "Its entry in docs/hangs.md."),
-                       field("step", SCENARIO_MEMBER(expect.diagnosis_step), at_least(0),
-                             "The first wrong step."),
-                       field("collective", SCENARIO_MEMBER(expect.diagnosis_collective), any(),
-                             "Words that occur in the description of the collective in which it "
-                             "shows.",
-                             {.examples = {"bucket 0 (gradients)"}}),
-                       field("kind", SCENARIO_MEMBER(expect.diagnosis_kind), any(),
-                             "What went wrong, as in result.json.",
-                             {.examples = {"uneven_shards", "rank_died"}}),
-                       field("ranks", SCENARIO_MEMBER(expect.diagnosis_ranks), at_least(0),
-                             "The ranks that caused it; `[]`: not checked.",
-                             {.examples = {Json::array({2, 3})}}),
-                   }},
-          },
+      .sections = {loss_section(), diagnosis_section()},
   };
 }
 

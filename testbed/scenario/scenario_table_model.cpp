@@ -19,10 +19,54 @@ struct EnumNames<DType> {
        {"bfloat16", DType::kBFloat16}}};
 };
 
-Section model_section() {
-  constexpr auto kind = SCENARIO_MEMBER(model.kind);
+namespace {
+
+std::vector<Field> model_fields() {
   const std::vector<std::string> transformer{"transformer"};
   const std::vector<std::string> replay{"replay"};
+  return {
+      field("vocab_size", SCENARIO_MEMBER(model.transformer.vocab_size), at_least(1),
+            "Number of token ids: rows of the embedding, outputs of the head.",
+            {.kinds = transformer, .other_names = {"vocab", "num_embeddings"}}),
+      field("d_model", SCENARIO_MEMBER(model.transformer.d_model), at_least(1),
+            "Width: features of a token.",
+            {.kinds = transformer, .other_names = {"hidden_size", "embed_dim"}}),
+      field("nhead", SCENARIO_MEMBER(model.transformer.nhead), at_least(1),
+            "Number of heads of the self-attention; must divide `d_model`.",
+            {.kinds = transformer, .other_names = {"num_heads", "n_heads"}}),
+      field("num_layers", SCENARIO_MEMBER(model.transformer.num_layers), at_least(1),
+            "Number of encoder layers.",
+            {.kinds = transformer, .other_names = {"layers", "n_layers"}}),
+      field("dim_feedforward", SCENARIO_MEMBER(model.transformer.dim_feedforward), at_least(1),
+            "Width inside the feed-forward blocks.", {.kinds = transformer}),
+      field("norm_first", SCENARIO_MEMBER(model.transformer.norm_first), any(),
+            "Apply norms before attention and feed-forward (pre-norm), not after.",
+            {.kinds = transformer}),
+      field("norm", SCENARIO_MEMBER(model.transformer.norm), any(),
+            "`batch_norm` has buffers, which `ddp.broadcast_buffers` sends from rank 0 to "
+            "all before each forward, and which drift apart without it.",
+            {.kinds = transformer}),
+      field("dtype", SCENARIO_MEMBER(model.transformer.dtype), any(),
+            "Type of parameters, gradients and buckets. Operations on 16-bit values "
+            "compute in float32 and round once.",
+            {.kinds = transformer, .other_names = {"torch_dtype", "precision"}}),
+      field("profile", SCENARIO_MEMBER(model.replay.profile), existing_file(),
+            "The profile, relative to the scenario file.",
+            {.kinds = replay, .examples = {"models/bert-large-a100.json"}, .required = true}),
+      field("compute_scale", SCENARIO_MEMBER(model.replay.compute_scale), above(0),
+            "Factor on every time of the profile: 0.5 is a GPU that is twice as fast.",
+            {.kinds = replay}),
+      field("payload", SCENARIO_MEMBER(model.replay.payload), any(),
+            "In `sim`, give parameters and gradients bytes with exactly known values, and "
+            "so a parameter hash. On real backends they always have bytes.",
+            {.kinds = replay}),
+  };
+}
+
+}  // namespace
+
+Section model_section() {
+  constexpr auto kind = SCENARIO_MEMBER(model.kind);
   return {
       .name = "model",
       .description = "The model that is trained.",
@@ -42,45 +86,7 @@ Section model_section() {
                         "gradients are synthetic.",
                         kind, ModelSpec::Kind::kReplay),
           },
-      .fields =
-          {
-              field("vocab_size", SCENARIO_MEMBER(model.transformer.vocab_size), at_least(1),
-                    "Number of token ids: rows of the embedding, outputs of the head.",
-                    {.kinds = transformer, .other_names = {"vocab", "num_embeddings"}}),
-              field("d_model", SCENARIO_MEMBER(model.transformer.d_model), at_least(1),
-                    "Width: features of a token.",
-                    {.kinds = transformer, .other_names = {"hidden_size", "embed_dim"}}),
-              field("nhead", SCENARIO_MEMBER(model.transformer.nhead), at_least(1),
-                    "Number of heads of the self-attention; must divide `d_model`.",
-                    {.kinds = transformer, .other_names = {"num_heads", "n_heads"}}),
-              field("num_layers", SCENARIO_MEMBER(model.transformer.num_layers), at_least(1),
-                    "Number of encoder layers.",
-                    {.kinds = transformer, .other_names = {"layers", "n_layers"}}),
-              field("dim_feedforward", SCENARIO_MEMBER(model.transformer.dim_feedforward),
-                    at_least(1), "Width inside the feed-forward blocks.", {.kinds = transformer}),
-              field("norm_first", SCENARIO_MEMBER(model.transformer.norm_first), any(),
-                    "Apply norms before attention and feed-forward (pre-norm), not after.",
-                    {.kinds = transformer}),
-              field("norm", SCENARIO_MEMBER(model.transformer.norm), any(),
-                    "`batch_norm` has buffers, which `ddp.broadcast_buffers` sends from rank 0 to "
-                    "all before each forward, and which drift apart without it.",
-                    {.kinds = transformer}),
-              field("dtype", SCENARIO_MEMBER(model.transformer.dtype), any(),
-                    "Type of parameters, gradients and buckets. Operations on 16-bit values "
-                    "compute in float32 and round once.",
-                    {.kinds = transformer, .other_names = {"torch_dtype", "precision"}}),
-              field(
-                  "profile", SCENARIO_MEMBER(model.replay.profile), existing_file(),
-                  "The profile, relative to the scenario file.",
-                  {.kinds = replay, .examples = {"models/bert-large-a100.json"}, .required = true}),
-              field("compute_scale", SCENARIO_MEMBER(model.replay.compute_scale), above(0),
-                    "Factor on every time of the profile: 0.5 is a GPU that is twice as fast.",
-                    {.kinds = replay}),
-              field("payload", SCENARIO_MEMBER(model.replay.payload), any(),
-                    "In `sim`, give parameters and gradients bytes with exactly known values, and "
-                    "so a parameter hash. On real backends they always have bytes.",
-                    {.kinds = replay}),
-          },
+      .fields = model_fields(),
   };
 }
 

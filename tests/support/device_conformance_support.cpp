@@ -231,16 +231,23 @@ void check_norms(Device& device, DType dtype) {
   CHECK(std::isnan(device.norm(on(device, with_nan), std::numeric_limits<double>::infinity())));
 }
 
-void check_network(Device& device, DType dtype) {
-  const double tolerance = tolerance_of(dtype);
-  const auto check = [&](const std::string& name, const Tensors& given,
-                         const Operation& operation) {
-    check_same(device, name, given, operation, tolerance);
-  };
-  const auto v = [dtype](Shape shape, std::uint64_t stream) {
-    return values(std::move(shape), dtype, stream);
-  };
+/// What the checks of one device and type have in common.
+struct NetworkCheck {
+  Device& device;
+  DType dtype;
 
+  void operator()(const std::string& name, const Tensors& given, const Operation& operation) const {
+    check_same(device, name, given, operation, tolerance_of(dtype));
+  }
+  Tensor values_of(Shape shape, std::uint64_t stream) const {
+    return values(std::move(shape), dtype, stream);
+  }
+};
+
+void check_products(const NetworkCheck& check) {
+  const auto v = [&](Shape shape, std::uint64_t stream) {
+    return check.values_of(std::move(shape), stream);
+  };
   check("linear", {v({2, 3, 5}, 1), v({2, 3, 4}, 2), v({5, 4}, 3), v({5}, 4)},
         [](Device& d, Tensors& t) { d.kernels().linear_forward(t[0], t[1], t[2], t[3]); });
   check("linear without bias", {v({2, 3, 5}, 1), v({2, 3, 4}, 2), v({5, 4}, 3)},
@@ -264,14 +271,19 @@ void check_network(Device& device, DType dtype) {
     check("attention backward", {v(qkv, 1), v(context, 2), v(qkv, 3), v(probabilities, 4)},
           [](Device& d, Tensors& t) { d.kernels().attention_backward(t[0], t[1], t[2], t[3], 3); });
   }
+}
 
+void check_norms(const NetworkCheck& check) {
+  const auto v = [&](Shape shape, std::uint64_t stream) {
+    return check.values_of(std::move(shape), stream);
+  };
   check("layer_norm", {v({4, 19}, 1), v({4}, 2), v({4}, 3), v({4, 19}, 4), v({19}, 5), v({19}, 6)},
         [](Device& d, Tensors& t) {
           d.kernels().layer_norm_forward(t[0], t[1], t[2], t[3], t[4], t[5], 1e-5);
         });
   check("layer_norm backward",
         {v({9, 19}, 1), v({19}, 2), v({19}, 3), v({9, 19}, 4), v({9, 19}, 5), v({9}, 6),
-         positive_values({9}, dtype, 7), v({19}, 8)},
+         positive_values({9}, check.dtype, 7), v({19}, 8)},
         [](Device& d, Tensors& t) {
           d.kernels().layer_norm_backward(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]);
         });
@@ -283,11 +295,16 @@ void check_network(Device& device, DType dtype) {
         });
   check("batch_norm backward",
         {v({9, 4}, 1), v({4}, 2), v({4}, 3), v({9, 4}, 4), v({9, 4}, 5), v({4}, 6),
-         positive_values({4}, dtype, 7), v({4}, 8)},
+         positive_values({4}, check.dtype, 7), v({4}, 8)},
         [](Device& d, Tensors& t) {
           d.kernels().batch_norm_backward(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]);
         });
+}
 
+void check_activations_and_losses(const NetworkCheck& check) {
+  const auto v = [&](Shape shape, std::uint64_t stream) {
+    return check.values_of(std::move(shape), stream);
+  };
   check("relu", {v({50}, 1), v({50}, 2)},
         [](Device& d, Tensors& t) { d.kernels().relu_forward(t[0], t[1]); });
   check("relu backward", {v({50}, 1), v({50}, 2), v({50}, 3)},
@@ -306,6 +323,13 @@ void check_network(Device& device, DType dtype) {
         [](Device& d, Tensors& t) {
           d.kernels().cross_entropy_backward(t[0], t[1], t[2], t[3], t[4]);
         });
+}
+
+void check_network(Device& device, DType dtype) {
+  const NetworkCheck check{device, dtype};
+  check_products(check);
+  check_norms(check);
+  check_activations_and_losses(check);
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 using test::contains;
 using Json = nlohmann::ordered_json;
 
-RankReport full_report() {
-  const auto names = std::make_shared<const std::vector<std::string>>(
-      std::vector<std::string>{"layers.0.weight", "größe \"x\"\n"});
+using Names = std::shared_ptr<const std::vector<std::string>>;
+
+CollectiveRecord completed_allreduce(Names names) {
   CollectiveRecord done;
   done.sequence = 4;
   done.group = "default_pg";
@@ -25,45 +25,15 @@ RankReport full_report() {
   done.dtype = DType::kBFloat16;
   done.bytes = 3134416;
   done.label = {1, 7, 2, Phase::kBackward, 1, "gradients", "reducer.cpp:120"};
-  done.parameters = names;
+  done.parameters = std::move(names);
   done.state = CollectiveState::kCompleted;
   done.issued = Seconds{0.1};
   done.started = Seconds{1.0 / 3};
   done.completed = Seconds{0.7000000000000001};
-  CollectiveRecord pending = done;
-  pending.sequence = 5;
-  pending.state = CollectiveState::kFailed;
-  pending.error = "timed out after 2 s";
-  CollectiveRecord barrier;
-  barrier.op = OpType::kBarrier;
-  barrier.group = "default_pg";
+  return done;
+}
 
-  RankReport report;
-  report.rank = 3;
-  report.world_size = 4;
-  report.state = RankState::kFailed;
-  report.error_code = ErrorCode::kTimeout;
-  report.error = "rank 3: ...";
-  report.failed_collective = pending;
-  report.exit_code = 4;
-  report.exit_signal = 9;
-  report.phase = Phase::kBackward;
-  report.phase_since = Seconds{0.3};
-  report.ended = Seconds{2.1};
-  report.steps_completed = 2;
-  report.steps_planned = 3;
-  report.samples_planned = 10;
-  report.dataset_samples = 40;
-  report.parameter_tensors = 27;
-  report.parameter_count = 1567208;
-  report.parameter_bytes = 6268832;
-  report.rebuilt_buckets = true;
-  report.buckets = {{0, 100, 25, *names}, {1, 4, 1, {"bias"}}};
-  report.comm_hook = "fp16_compress";
-  report.warnings = {"one", "two"};
-  report.ddp_logging.strs_map["bucket_sizes"] = "100, 4";
-  report.ddp_logging.ints_map["world_size"] = 2;
-  report.final_parameter_hash = "0123456789abcdef0123456789abcdef";
+StepRecord full_step() {
   StepRecord step;
   step.epoch = 1;
   step.step = 7;
@@ -92,6 +62,53 @@ RankReport full_report() {
   step.reductions = 2;
   step.last_batch_reduced = false;
   step.checksums = {0, 4294967295u};
+  return step;
+}
+
+/// What is known of the job's DDP.
+void fill_ddp(RankReport& report, const std::vector<std::string>& names) {
+  report.parameter_tensors = 27;
+  report.parameter_count = 1567208;
+  report.parameter_bytes = 6268832;
+  report.rebuilt_buckets = true;
+  report.buckets = {{0, 100, 25, names}, {1, 4, 1, {"bias"}}};
+  report.comm_hook = "fp16_compress";
+  report.warnings = {"one", "two"};
+  report.ddp_logging.strs_map["bucket_sizes"] = "100, 4";
+  report.ddp_logging.ints_map["world_size"] = 2;
+  report.final_parameter_hash = "0123456789abcdef0123456789abcdef";
+}
+
+/// A report in which every member differs from its default.
+RankReport full_report() {
+  const auto names = std::make_shared<const std::vector<std::string>>(
+      std::vector<std::string>{"layers.0.weight", "größe \"x\"\n"});
+  const CollectiveRecord done = completed_allreduce(names);
+  CollectiveRecord pending = done;
+  pending.sequence = 5;
+  pending.state = CollectiveState::kFailed;
+  pending.error = "timed out after 2 s";
+  CollectiveRecord barrier;
+  barrier.op = OpType::kBarrier;
+  barrier.group = "default_pg";
+
+  RankReport report;
+  report.rank = 3;
+  report.world_size = 4;
+  report.state = RankState::kFailed;
+  report.error_code = ErrorCode::kTimeout;
+  report.error = "rank 3: ...";
+  report.failed_collective = pending;
+  report.exit_code = 4;
+  report.exit_signal = 9;
+  report.phase = Phase::kBackward;
+  report.phase_since = Seconds{0.3};
+  report.ended = Seconds{2.1};
+  report.steps_completed = 2;
+  report.steps_planned = 3;
+  report.samples_planned = 10;
+  report.dataset_samples = 40;
+  fill_ddp(report, *names);
   report.batches_drawn = 6;
   report.first_step = 1;
   report.config_hash = "abc";
@@ -107,7 +124,7 @@ RankReport full_report() {
   report.unreachable = {2, 3};
   report.world = {{"the cables of node 1 are down", Seconds{0.25}, Seconds{1.5}, false},
                   {"the cables of node 2 are slow", Seconds{0}, std::nullopt, true}};
-  report.steps = {step, StepRecord{}};
+  report.steps = {full_step(), StepRecord{}};
   report.collectives = {barrier, done};
   report.flight = {done, pending};
   report.peak_rss_bytes = 1 << 20;

@@ -1,5 +1,6 @@
 #include "tools/command/run_printer.hpp"
 
+#include <functional>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -70,9 +71,45 @@ void StepPrinter::operator()(const StepRecord& step) {
           << std::endl;  // flush, because somebody is waiting for it
 }
 
+namespace {
+
+using PrintLine = std::function<void(const char* name, const std::string& value)>;
+
+/// Where a step's time goes, and who costs the others some of it.
+void print_step_times(const PrintLine& line, const RunResult& result) {
+  line("step",
+       fmt::format("{} (p50 {}, p95 {})", milliseconds(result.step_seconds.mean),
+                   milliseconds(result.step_seconds.p50), milliseconds(result.step_seconds.p95)));
+  const auto& steady = result.steady_step_seconds;
+  if (steady.steps > 1) {
+    line("steady steps", fmt::format("p50 {}, p95 {}: {} after the first", milliseconds(steady.p50),
+                                     milliseconds(steady.p95), count_of(steady.steps, "step")));
+  }
+  const std::string late = diagnosis::describe(result.blame);
+  if (!late.empty()) line("late ranks", "cost " + late);
+  constexpr Seconds kLateStart{0.01};
+  if (const auto& start = result.blame.start; start && start->late >= kLateStart) {
+    line("late start",
+         fmt::format("rank {}, {:.3g} s after the others", start->rank, start->late.count()));
+  }
+  for (const auto& network : result.blame.network) {
+    line("slow network", diagnosis::describe(network));
+  }
+  const auto& times = result.time_breakdown;
+  line("  forward", milliseconds(times.forward));
+  line("  backward", milliseconds(times.backward_compute));
+  line("  communication", fmt::format("{}, of which exposed {}", milliseconds(times.backward_comm),
+                                      milliseconds(times.exposed_comm)));
+  line("  optimizer", milliseconds(times.optimizer));
+  const std::string busiest = describe_busiest(result.network);
+  if (!busiest.empty()) line("busiest link", busiest);
+}
+
+}  // namespace
+
 void print_result(std::ostream& stream, const RunResult& result, const std::string& run_directory,
                   const Style& style) {
-  const auto line = [&](const char* name, const std::string& value) {
+  const PrintLine line = [&](const char* name, const std::string& value) {
     stream << fmt::format("  {:<18}{}\n", name, value);
   };
   const std::string outcome = to_string(result.outcome);
@@ -90,36 +127,7 @@ void print_result(std::ostream& stream, const RunResult& result, const std::stri
     line("loss", fmt::format("{} -> {}", four_decimals(result.loss.first),
                              four_decimals(result.loss.last)));
   }
-  if (result.step_seconds.mean) {
-    line("step",
-         fmt::format("{} (p50 {}, p95 {})", milliseconds(result.step_seconds.mean),
-                     milliseconds(result.step_seconds.p50), milliseconds(result.step_seconds.p95)));
-    const auto& steady = result.steady_step_seconds;
-    if (steady.steps > 1) {
-      line("steady steps",
-           fmt::format("p50 {}, p95 {}: {} after the first", milliseconds(steady.p50),
-                       milliseconds(steady.p95), count_of(steady.steps, "step")));
-    }
-    const std::string late = diagnosis::describe(result.blame);
-    if (!late.empty()) line("late ranks", "cost " + late);
-    constexpr Seconds kLateStart{0.01};
-    if (const auto& start = result.blame.start; start && start->late >= kLateStart) {
-      line("late start",
-           fmt::format("rank {}, {:.3g} s after the others", start->rank, start->late.count()));
-    }
-    for (const auto& network : result.blame.network) {
-      line("slow network", diagnosis::describe(network));
-    }
-    const auto& times = result.time_breakdown;
-    line("  forward", milliseconds(times.forward));
-    line("  backward", milliseconds(times.backward_compute));
-    line("  communication",
-         fmt::format("{}, of which exposed {}", milliseconds(times.backward_comm),
-                     milliseconds(times.exposed_comm)));
-    line("  optimizer", milliseconds(times.optimizer));
-    const std::string busiest = describe_busiest(result.network);
-    if (!busiest.empty()) line("busiest link", busiest);
-  }
+  if (result.step_seconds.mean) print_step_times(line, result);
   if (!result.ddp.buckets.empty()) line("buckets", describe_buckets(result.ddp));
   line("time", result.simulated_seconds
                    ? fmt::format("{:.3g} s simulated, in {:.3g} s", *result.simulated_seconds,
