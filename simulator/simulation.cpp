@@ -195,16 +195,77 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
   if (failed) group.fail(failure_of(rank.report));
 }
 
-}  // namespace
+using Members = std::vector<std::unique_ptr<SimRank>>;
 
-RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
-                    const RankMain& rank_main) {
-  const auto begin = std::chrono::steady_clock::now();
+void check_machines(const ClusterSpec& cluster, int ranks) {
   if (cluster.platform_file.empty()) {
     check_cluster(cluster, ranks);
   } else {
     try_platform_file(cluster, ranks);
   }
+}
+
+/// Creates the members of `group` and their actors, which start when the engine runs.
+Members start_members(SimEngine& engine, const Platform& platform, SimGroup& group, int actors,
+                      FlopsPerSecond compute_rate, const SimulationOptions& options,
+                      const RankMain& rank_main) {
+  Members members;
+  for (int rank = 0; rank < actors; ++rank) {
+    members.push_back(std::make_unique<SimRank>(rank, engine, group, compute_rate, options));
+    SimRank& member = *members.back();
+    engine.start_actor(fmt::format("rank-{}", rank), platform.host(rank), options.stack_bytes,
+                       [&] { run_actor(member, group, options, rank_main); });
+  }
+  return members;
+}
+
+/// What ranks that still run at the end do not report themselves while their stacks are unwound.
+void complete_reports(const Members& members, Seconds now) {
+  for (const auto& member : members) {
+    RankReport& report = member->report;
+    if (member->has_ended || report.state != RankState::kRunning) continue;
+    report.ended = now;
+    report.flight = member->recorder->snapshot();
+  }
+}
+
+/// The members' reports, with what `outages` and the conditions of the world add to them.
+std::vector<RankReport> take_reports(const Members& members, const Outages& outages,
+                                     std::vector<WorldCondition> world) {
+  world.insert(world.end(), outages.conditions().begin(), outages.conditions().end());
+  std::vector<RankReport> reports;
+  for (const auto& member : members) {
+    if (const auto death = outages.death(member->report.rank)) {
+      leave_no_word(*member, {.signal = SIGKILL}, *death);
+    }
+    member->report.world = world;
+    reports.push_back(std::move(member->report));
+  }
+  return reports;
+}
+
+/// The collectives of the groups that the job's ranks make, and how they run them.
+SimGroup::Options group_options(const ClusterSpec& cluster, const SimulationOptions& options,
+                                int ranks, Fidelity fidelity) {
+  SimGroup::Options result{options};
+  result.communication_threads = options.communication_threads;
+  // The analytic model shares the cables only among the job's collectives; subgroups use flows.
+  const Fidelity of_group = fidelity == Fidelity::kAnalytic ? Fidelity::kFlow : fidelity;
+  result.collectives_of = [&cluster, &options, of_group](int of_ranks, RankNetwork& network) {
+    const auto latency = [&network](int from, int to) { return network.latency(from, to); };
+    return std::make_unique<CollectiveFactory>(cluster, options.communication, of_ranks, of_group,
+                                               nullptr, latency);
+  };
+  result.device_slots = device_slots(options.faults, ranks);
+  return result;
+}
+
+}  // namespace
+
+RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptions& options,
+                    const RankMain& rank_main) {
+  const auto begin = std::chrono::steady_clock::now();
+  check_machines(cluster, ranks);
   const ImperfectionSpec& imperfections = options.imperfections;
   const Fidelity fidelity = resolve(options, ranks);
   std::unique_ptr<Links> links;
@@ -231,54 +292,26 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
       cluster, options.communication, ranks, fidelity, links.get(), [&](int from, int to) {
         return links != nullptr ? links->latency(from, to) : network.latency(from, to);
       });
-  SimGroup::Options group_options{options};
-  group_options.communication_threads = options.communication_threads;
-  group_options.collectives_of = [&](int of_ranks, RankNetwork& of_network) {
-    const auto latency = [&of_network](int from, int to) { return of_network.latency(from, to); };
-    // The analytic model shares the cables only among the job's collectives; subgroups use flows.
-    const Fidelity of_group = fidelity == Fidelity::kAnalytic ? Fidelity::kFlow : fidelity;
-    return std::make_unique<CollectiveFactory>(cluster, options.communication, of_ranks, of_group,
-                                               nullptr, latency);
-  };
-  group_options.device_slots = device_slots(options.faults, ranks);
-  SimGroup group(engine, network, collectives, actors, group_options);
+  SimGroup group(engine, network, collectives, actors,
+                 group_options(cluster, options, ranks, fidelity));
 
   Outages outages(engine, platform, actors, [&](int, const std::string& sentence) {
     group.fail({ErrorCode::kRankDied, sentence});
   });
   schedule_world_faults(engine, loads, options.faults);
-  std::vector<std::unique_ptr<SimRank>> members;
-  for (int rank = 0; rank < actors; ++rank) {
-    members.push_back(
-        std::make_unique<SimRank>(rank, engine, group, cluster.compute_rate, options));
-    SimRank& member = *members.back();
-    engine.start_actor(fmt::format("rank-{}", rank), platform.host(rank), options.stack_bytes,
-                       [&] { run_actor(member, group, options, rank_main); });
-  }
+  const Members members =
+      start_members(engine, platform, group, actors, cluster.compute_rate, options, rank_main);
 
   Seconds end{0};
   engine.run([&] {
     end = engine.now();
-    // What a rank does not report itself while its stack is unwound.
-    for (const auto& member : members) {
-      RankReport& report = member->report;
-      if (member->has_ended || report.state != RankState::kRunning) continue;
-      report.ended = engine.now();
-      report.flight = member->recorder->snapshot();
-    }
+    complete_reports(members, end);
   });
 
   RunOutcome outcome;
   for (const auto& member : members) end = std::max(end, member->report.ended);
-  std::vector<WorldCondition> world = world_conditions(options.faults, imperfections, end);
-  world.insert(world.end(), outages.conditions().begin(), outages.conditions().end());
-  for (const auto& member : members) {
-    if (const auto death = outages.death(member->report.rank)) {
-      leave_no_word(*member, {.signal = SIGKILL}, *death);
-    }
-    member->report.world = world;
-    outcome.reports.push_back(std::move(member->report));
-  }
+  outcome.reports =
+      take_reports(members, outages, world_conditions(options.faults, imperfections, end));
   if (folded) add_like(outcome.reports, ranks);
   outcome.network = loads.result(end);
   outcome.explanations = collectives.planner().explanations();

@@ -174,6 +174,58 @@ std::vector<Field> cluster_fields() {
   };
 }
 
+Section pcie_tree_section() {
+  return {
+      .name = "pcie_tree",
+      .description =
+          "The PCIe tree of `\"node_topology\": \"pcie_tree\"`: GPUs on PCIe "
+          "switches, the switches dealt to two sockets.",
+      .fields = {field("gpus_per_switch", SCENARIO_MEMBER(cluster.pcie_gpus_per_switch),
+                       at_least(1), "GPUs that share a cable of `intra_node` to their socket.")},
+      .sections = {link("socket", "The link between the two sockets (QPI, UPI, Infinity Fabric).",
+                        SCENARIO_MEMBER(cluster.pcie_socket.bandwidth),
+                        SCENARIO_MEMBER(cluster.pcie_socket.latency), {"10GBps"}, {"1us"})}};
+}
+
+Section leaf_spine_section() {
+  return {.name = "leaf_spine",
+          .description =
+              "The fabric of `\"topology\": \"leaf_spine\"`: leaf switches under a spine that "
+              "is never the bottleneck. Traffic is spread evenly over the uplinks of a leaf.",
+          .fields = {
+              field("nodes_per_leaf", SCENARIO_MEMBER(cluster.leaf_nodes), at_least(1),
+                    "Nodes under one leaf switch."),
+              field("oversubscription", SCENARIO_MEMBER(cluster.leaf_oversubscription), above(0),
+                    "Bandwidth of the nodes of a leaf divided by the bandwidth of its "
+                    "uplinks.",
+                    {.examples = {2, 4}}),
+          }};
+}
+
+Section fat_tree_section() {
+  return {.name = "fat_tree",
+          .description =
+              "The fat tree of `\"topology\": \"fat_tree\"`: three lists with an entry for "
+              "each level of switches, from the bottom.",
+          .fields = {
+              field("down", SCENARIO_MEMBER(cluster.fat_tree_down), at_least(1),
+                    "Children of a switch.", {.examples = {Json::array({16, 8})}}),
+              field("up", SCENARIO_MEMBER(cluster.fat_tree_up), at_least(1), "Parents of a child.",
+                    {.examples = {Json::array({1, 8})}}),
+              field("links", SCENARIO_MEMBER(cluster.fat_tree_links), at_least(1),
+                    "Parallel cables to each parent.", {.examples = {Json::array({1, 1})}}),
+          }};
+}
+
+Section torus_section() {
+  return {.name = "torus",
+          .description =
+              "The torus of `\"topology\": \"torus\"`, routed dimension by "
+              "dimension.",
+          .fields = {field("dimensions", SCENARIO_MEMBER(cluster.torus_dimensions), at_least(1),
+                           "Nodes along each dimension.", {.examples = {Json::array({4, 4, 2})}})}};
+}
+
 }  // namespace
 
 Section cluster_section() {
@@ -192,55 +244,15 @@ Section cluster_section() {
                    "cube mesh, each single NVLink.",
                    SCENARIO_MEMBER(cluster.intra_node.bandwidth),
                    SCENARIO_MEMBER(cluster.intra_node.latency), {"300GBps"}, {"3us"}),
-              {.name = "pcie_tree",
-               .description = "The PCIe tree of `\"node_topology\": \"pcie_tree\"`: GPUs on PCIe "
-                              "switches, the switches dealt to two sockets.",
-               .fields = {field("gpus_per_switch", SCENARIO_MEMBER(cluster.pcie_gpus_per_switch),
-                                at_least(1),
-                                "GPUs that share a cable of `intra_node` to their socket.")},
-               .sections = {link(
-                   "socket", "The link between the two sockets (QPI, UPI, Infinity Fabric).",
-                   SCENARIO_MEMBER(cluster.pcie_socket.bandwidth),
-                   SCENARIO_MEMBER(cluster.pcie_socket.latency), {"10GBps"}, {"1us"})}},
+              pcie_tree_section(),
               link("inter_node",
                    "The link from each network adapter to the fabric (InfiniBand, Ethernet), and "
                    "each link between switches of the fabric.",
                    SCENARIO_MEMBER(cluster.inter_node.bandwidth),
                    SCENARIO_MEMBER(cluster.inter_node.latency), {"25GBps", "200Gbps"}, {"5us"}),
-              {.name = "leaf_spine",
-               .description =
-                   "The fabric of `\"topology\": \"leaf_spine\"`: leaf switches under a spine that "
-                   "is never the bottleneck. Traffic is spread evenly over the uplinks of a leaf.",
-               .fields =
-                   {
-                       field("nodes_per_leaf", SCENARIO_MEMBER(cluster.leaf_nodes), at_least(1),
-                             "Nodes under one leaf switch."),
-                       field("oversubscription", SCENARIO_MEMBER(cluster.leaf_oversubscription),
-                             above(0),
-                             "Bandwidth of the nodes of a leaf divided by the bandwidth of its "
-                             "uplinks.",
-                             {.examples = {2, 4}}),
-                   }},
-              {.name = "fat_tree",
-               .description =
-                   "The fat tree of `\"topology\": \"fat_tree\"`: three lists with an entry for "
-                   "each level of switches, from the bottom.",
-               .fields =
-                   {
-                       field("down", SCENARIO_MEMBER(cluster.fat_tree_down), at_least(1),
-                             "Children of a switch.", {.examples = {Json::array({16, 8})}}),
-                       field("up", SCENARIO_MEMBER(cluster.fat_tree_up), at_least(1),
-                             "Parents of a child.", {.examples = {Json::array({1, 8})}}),
-                       field("links", SCENARIO_MEMBER(cluster.fat_tree_links), at_least(1),
-                             "Parallel cables to each parent.",
-                             {.examples = {Json::array({1, 1})}}),
-                   }},
-              {.name = "torus",
-               .description = "The torus of `\"topology\": \"torus\"`, routed dimension by "
-                              "dimension.",
-               .fields = {field("dimensions", SCENARIO_MEMBER(cluster.torus_dimensions),
-                                at_least(1), "Nodes along each dimension.",
-                                {.examples = {Json::array({4, 4, 2})}})}},
+              leaf_spine_section(),
+              fat_tree_section(),
+              torus_section(),
               dragonfly_section(),
               software_section(),
           },
