@@ -16,6 +16,7 @@
 #include "gradsync/backends/gloo/abortable_buffers.hpp"
 #include "gradsync/backends/gloo/gloo_collectives.hpp"
 #include "gradsync/backends/gloo/gloo_connect.hpp"
+#include "gradsync/backends/gloo/gloo_process_group_impl.hpp"
 #include "gradsync/backends/gloo/gloo_work.hpp"
 #include "gradsync/backends/gloo/signature_exchange.hpp"
 #include "gradsync/backends/store/end_watcher.hpp"
@@ -28,11 +29,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// Timeout of store calls that publish a failure: short, because the job is ending.
-constexpr Seconds kStoreTimeout{5};
-/// How long a rank whose neighbor vanished waits for an explanation (from the launcher, which sees
-/// the signal, or from the neighbor, which publishes before it closes its connections).
-constexpr Seconds kExplanationTime{0.3};
 /// Delay between finding a mismatch and ending the job. The other ranks arrive in this time, and
 /// their records are the votes on which rank is the odd one out.
 constexpr Seconds kVoteTime{0.2};
@@ -65,58 +61,6 @@ const GlooProcessGroup::Options& checked(const GlooProcessGroup::Options& option
 }
 
 }  // namespace
-
-struct GlooProcessGroup::Impl {
-  Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
-       std::shared_ptr<Store> job_store, const Options& chosen, std::vector<int> group_members);
-  ~Impl();
-
-  WorkPtr issue(const CollectiveRecord& record, GlooWork::Operation operation);
-  void run_thread();
-  void run(GlooWork& work);
-  void transfer(const GlooWork& work);
-
-  /// Converts a collective's exception to the failure of the job that holds.
-  Failure diagnose(const CollectiveRecord& record, const TransferError& e);
-  std::optional<Failure> wait_for_failure_elsewhere(Seconds timeout);
-  std::vector<int> closed_peers();
-  /// Publishes the failure unless there is an earlier one, and ends this rank's works with the one
-  /// that holds.
-  Failure fail(const Failure& failure);
-  /// Ends this rank's works; only the first failure counts.
-  void stop(const Failure& failure);
-  std::optional<Failure> failure();
-
-  void shutdown();
-
-  /// Converts a rank of this group to its rank in the job.
-  int job_rank(int rank) const {
-    return members.empty() ? rank : members[static_cast<std::size_t>(rank)];
-  }
-  int self() const { return job_rank(env.rank); }
-
-  GlooProcessGroup& group;
-  const RankEnvironment env;
-  std::shared_ptr<Store> store;
-  const Options options;
-  const std::vector<int> members;  // of a subgroup: job ranks of its members; otherwise empty
-
-  std::shared_ptr<gloo::Context> connected;
-  std::shared_ptr<BufferRegistry> registry = std::make_shared<BufferRegistry>();
-  std::unique_ptr<SignatureExchange> signatures;
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex.
-  std::deque<std::shared_ptr<GlooWork>> queue;
-  int running = 0;
-  bool stopping = false;
-  bool all_ended = false;
-  std::optional<Failure> first_failure;
-
-  std::vector<std::thread> threads;
-  std::unique_ptr<EndWatcher> watcher;
-};
 
 GlooProcessGroup::Impl::Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
                              std::shared_ptr<Store> job_store, const Options& chosen,
@@ -164,11 +108,6 @@ GlooProcessGroup::Impl::~Impl() {
   }
   for (std::thread& thread : threads) thread.join();
   watcher.reset();
-}
-
-std::optional<Failure> GlooProcessGroup::Impl::failure() {
-  const std::lock_guard lock(mutex);
-  return first_failure;
 }
 
 WorkPtr GlooProcessGroup::Impl::issue(const CollectiveRecord& record,
@@ -241,73 +180,6 @@ void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
   }
   work.operation()(make_abortable_context(connected, registry, deadline),
                    message_tag(record.sequence, mine));
-}
-
-Failure GlooProcessGroup::Impl::diagnose(const CollectiveRecord& record, const TransferError& e) {
-  if (auto known = failure()) return *known;
-  if (e.reason == TransferError::Reason::kTimeout) {
-    return fail({self(),
-                 ErrorCode::kTimeout,
-                 fmt::format("timed out after {} in {} #{}, {} (waiting for rank {})",
-                             format_duration(options.timeout), to_string(record.op),
-                             record.sequence, describe(record.label), job_rank(e.peer)),
-                 {}});
-  }
-  // A connection was closed. Ranks publish a failure before they close, so either there is one, or
-  // the peer's process died without reporting.
-  if (auto known = wait_for_failure_elsewhere(kExplanationTime)) return *known;
-  const std::vector<int> peers = closed_peers();
-  if (peers.empty()) return fail({self(), ErrorCode::kInternal, e.what(), {}});
-  return fail({job_rank(peers.front()),
-               ErrorCode::kRankDied,
-               fmt::format("died (it closed its connection to rank {} without a word)", self()),
-               {}});
-}
-
-std::optional<Failure> GlooProcessGroup::Impl::wait_for_failure_elsewhere(Seconds timeout) {
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, timeout, [&] { return first_failure.has_value(); });
-  return first_failure;
-}
-
-std::vector<int> GlooProcessGroup::Impl::closed_peers() {
-  // A pair with a broken connection refuses to send. On the intact ones the probe only announces an
-  // empty message that is never received; the context is about to be closed.
-  constexpr std::uint64_t kProbeSlot = std::uint64_t{1} << 63;
-  std::vector<int> closed;
-  const auto probe = connected->createUnboundBuffer(nullptr, 0);
-  for (int peer = 0; peer < env.world_size; ++peer) {
-    if (peer == env.rank) continue;
-    try {
-      probe->send(peer, kProbeSlot);
-    } catch (const std::exception&) {
-      closed.push_back(peer);
-    }
-  }
-  return closed;
-}
-
-Failure GlooProcessGroup::Impl::fail(const Failure& failure_here) {
-  Failure holding = failure_here;
-  try {
-    // Publish before closing: whoever sees the connection close can then find the reason.
-    holding = publish_failure(*store, failure_here, kStoreTimeout);
-  } catch (const Error&) {
-    // The store is gone; the other ranks' watchers notice that themselves.
-  }
-  stop(holding);
-  return *failure();
-}
-
-void GlooProcessGroup::Impl::stop(const Failure& failure_of_job) {
-  {
-    const std::lock_guard lock(mutex);
-    if (first_failure) return;
-    first_failure = failure_of_job;
-    changed.notify_all();
-  }
-  registry->abort_all();
-  connected->closeConnections();
 }
 
 void GlooProcessGroup::Impl::shutdown() {

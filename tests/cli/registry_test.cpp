@@ -107,7 +107,7 @@ TEST_CASE("a registered model trains like the others") {
     CHECK(report.error == "");
     CHECK(report.steps_completed == 2);
     CHECK(report.dataset_samples == 12);
-    REQUIRE(report.final_parameter_hash);
+    REQUIRE_FALSE(report.final_parameter_hash.empty());
     CHECK(report.final_parameter_hash == reports.front().final_parameter_hash);
   }
 }

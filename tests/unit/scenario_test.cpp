@@ -117,6 +117,10 @@ TEST_CASE("scenario: every key reaches its member") {
     "cluster": {"name": "c", "nodes": 3, "gpus_per_node": 2, "nics_per_node": 2,
                 "compute_rate": "2Tf", "library": "nccl", "generation": "hopper",
                 "cpu_vendor": "amd", "gpu_direct": false, "node_topology": "pcie_tree",
+                "gpu_peer_to_peer": false,
+                "network": {"kind": "efa", "payload": 0.5, "latency": "1s", "handshake": "2s"},
+                "nccl": {"launch": "3s", "hop_scale": 4, "ll_bandwidth": "5Bps", "nvls": false,
+                         "channel_bandwidth": "6Bps", "nvls_bandwidth": "7Bps", "nvls_step": "8s"},
                 "topology": "fat_tree", "platform_file": "invalid.json",
                 "intra_node": {"bandwidth": "300GBps", "latency": "3us"},
                 "pcie_tree": {"gpus_per_switch": 4,
@@ -227,6 +231,10 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.cluster.cpu_vendor = ClusterSpec::CpuVendor::kAmd;
   expected.cluster.gpu_direct = false;
   expected.cluster.node_topology = ClusterSpec::NodeTopology::kPcieTree;
+  expected.cluster.gpu_peer_to_peer = false;
+  expected.cluster.network = {ClusterSpec::NetworkKind::kEfa, 0.5, Seconds{1}, Seconds{2}};
+  expected.cluster.nccl = {
+      Seconds{3}, 4.0, BytesPerSecond{5}, BytesPerSecond{6}, BytesPerSecond{7}, Seconds{8}, false};
   expected.cluster.pcie_gpus_per_switch = 4;
   expected.cluster.pcie_socket = {{11e9}, Seconds{2e-6}};
   expected.cluster.leaf_nodes = 3;

@@ -244,7 +244,6 @@ TEST_CASE("validate: every published table keeps its budget, or says why it does
   INFO(validate.err);
   const auto tables = validate.json().at("tables");
   CHECK(tables.size() >= 11);
-  bool all_within = true;
   for (const auto& table : tables) {
     CAPTURE(table.at("name").get<std::string>());
     const auto file = gradsync::load_accuracy_table(table.at("file").get<std::string>());
@@ -255,9 +254,8 @@ TEST_CASE("validate: every published table keeps its budget, or says why it does
       CAPTURE(group.dump());
       within = within && group.at("within").get<bool>();
     }
-    CHECK(within ==
-          file.beyond_budget.empty());  // a reason is not kept for longer than it is needed
-    all_within = all_within && within;
+    // Each table beyond its budget has a reason, and a reason is not kept for longer than needed.
+    CHECK(within == file.beyond_budget.empty());
   }
-  CHECK(validate.exit_status == (all_within ? 0 : 1));
+  CHECK(validate.exit_status == 0);
 }
