@@ -7,8 +7,8 @@
 
 namespace gradsync {
 
-/// JSON from and to text. The library's parser and serializer are templates; compiled here once, they
-/// do not cost each file that reads or writes JSON.
+/// JSON from and to text. The library's parser and serializer are templates; compiled here once,
+/// they do not cost each file that reads or writes JSON.
 
 /// Throws nlohmann::ordered_json::parse_error, which gives the position, if the text is not JSON.
 nlohmann::ordered_json parse_json(std::string_view text);

@@ -53,8 +53,8 @@ class Model {
 
   /// Whether NCCL would consider it on this cluster, with the settings of the network's plugin.
   bool allows(Algorithm algorithm, Protocol protocol) const;
-  /// Everything NCCL considers for an all-reduce of `bytes` with this algorithm and protocol (any if
-  /// unset), fastest first by its own estimate. Throws ConfigError if the machines allow none.
+  /// Everything NCCL considers for an all-reduce of `bytes` with this algorithm and protocol (any
+  /// if unset), fastest first by its own estimate. Throws ConfigError if the machines allow none.
   std::vector<Candidate> candidates(Bytes bytes, std::optional<Algorithm> algorithm = {},
                                     std::optional<Protocol> protocol = {}) const;
   /// Broadcasts and all-gathers use a ring.

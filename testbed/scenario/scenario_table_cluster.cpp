@@ -180,9 +180,10 @@ Section kernels_section() {
                     {.examples = {"294GBps"}}),
               field("nvls_step", SCENARIO_MEMBER(cluster.nccl.nvls_step), at_least(0),
                     "Time per head and round of chunks with NVLS.", {.examples = {"0.5us"}}),
-              field("nvls", SCENARIO_MEMBER(cluster.nccl.nvls), any(),
-                    "Use NVLS where the switches support it (NCCL_NVLS_ENABLE). Off on clouds whose "
-                    "network plugin turns it off."),
+              field(
+                  "nvls", SCENARIO_MEMBER(cluster.nccl.nvls), any(),
+                  "Use NVLS where the switches support it (NCCL_NVLS_ENABLE). Off on clouds whose "
+                  "network plugin turns it off."),
           },
   };
 }
@@ -240,8 +241,10 @@ std::vector<Field> cluster_fields() {
       field(
           "node_topology", SCENARIO_MEMBER(cluster.node_topology), any(),
           "Links inside a node. `switch`: each GPU has its own cable to a switch that is never the "
-          "bottleneck (NVSwitch, or the memory of a machine without GPUs). `cube_mesh`: the NVLinks "
-          "of a DGX-1 V100 (8 GPUs, each with one or two links to four others). `full_mesh`: a link "
+          "bottleneck (NVSwitch, or the memory of a machine without GPUs). `cube_mesh`: the "
+          "NVLinks "
+          "of a DGX-1 V100 (8 GPUs, each with one or two links to four others). `full_mesh`: a "
+          "link "
           "from each GPU to every other (xGMI; the four GPUs of a GH200 node). `pcie_tree`: see "
           "`pcie_tree`."),
       field("topology", SCENARIO_MEMBER(cluster.topology), any(),
