@@ -26,6 +26,12 @@ struct Candidate {
   int channels = 1;          ///< reduced for small messages
 };
 
+/// Broadcasts, reduces, all-gathers and reduce-scatters; all-reduces have other algorithms too.
+bool is_ring_only(OpType op) noexcept;
+/// How many times each link of the ring carries the bytes of the record: the input of the
+/// operation.
+double ring_passes(OpType op, int ranks) noexcept;
+
 /// NCCL's own choice of algorithm and protocol (src/graph/tuning.cc, updateCollCostTable and
 /// topoGetAlgoInfo in src/enqueue.cc, v2.30.7):
 ///
@@ -54,7 +60,7 @@ class Model {
   /// The fastest candidate with this algorithm and protocol; `nullptr` leaves the choice to the
   /// model. Throws ConfigError if the machines allow none.
   Candidate choose(Bytes bytes, const Algorithm* algorithm, const Protocol* protocol) const;
-  /// Broadcasts and all-gathers use a ring.
+  /// Operations that use a ring: `is_ring_only`.
   Candidate choose_ring(Bytes bytes, OpType op) const;
 
   /// Latency of one hop, excluding the wire's own.

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "gradsync/comm/ring_plan.hpp"
+#include "gradsync/core/error.hpp"
 #include "gradsync/simulator/platform/cube_mesh.hpp"
 
 namespace gradsync {
@@ -152,7 +153,8 @@ std::shared_ptr<const Plan> Planner::gloo_plan(const CollectiveRecord& record, b
   const Algorithm algorithm = communication_.algorithm;
   const bool allreduce = record.op == OpType::kAllreduce;
   const bool ring = algorithm == Algorithm::kAuto || algorithm == Algorithm::kRing;
-  if (bit_exact && (!allreduce || ring)) return nullptr;
+  const bool has_own_class = record.op != OpType::kReduce && (!allreduce || ring);
+  if (bit_exact && has_own_class) return nullptr;
   const std::string key = fmt::format("{} {} {}", to_string(record.op), record.bytes, record.root);
   std::shared_ptr<const Plan>& known = plans_[key];
   if (known != nullptr) return known;
@@ -190,10 +192,21 @@ std::shared_ptr<const Plan> Planner::gloo_plan(const CollectiveRecord& record, b
       plan->name = "binomial tree";
       phases = binomial_phases(hops_, record.root);
       break;
+    case OpType::kReduce: {
+      plan->name = "ring, gather";
+      plan->gloo_ring_sums = true;
+      const RingPlan cuts(record.bytes, element_size(record.dtype), n);
+      const auto chunk = static_cast<double>(cuts.chunk_bytes());
+      phases = {ring_of(n - 1, chunk),
+                gather_phase(hops_, record.root, chunk / static_cast<double>(record.bytes))};
+      break;
+    }
     case OpType::kBarrier:
       plan->name = "dissemination";
       phases = dissemination_phases(hops_);
       break;
+    default:
+      throw Error(ErrorCode::kInternal, "the simulator does not know this operation");
   }
   plan->shared_phases = std::make_shared<const std::vector<PlanPhase>>(std::move(phases));
   return known = plan;
@@ -234,7 +247,7 @@ std::vector<std::vector<int>> Planner::rings() const {
 }
 
 nccl::Candidate Planner::choose(const CollectiveRecord& record) const {
-  if (record.op == OpType::kBroadcast || record.op == OpType::kAllgather) {
+  if (nccl::is_ring_only(record.op)) {
     return model_->choose_ring(record.bytes, record.op);
   }
   const auto algorithm = nccl_algorithm(communication_.algorithm);
@@ -297,6 +310,16 @@ PlanPhase Planner::nccl_phase(const CollectiveRecord& record, nccl::Algorithm al
       std::rotate(order.begin(), std::find(order.begin(), order.end(), record.root), order.end());
     }
     return chain_phase(hops, orders, 1);
+  }
+  if (record.op == OpType::kReduce) {
+    std::vector<std::vector<int>> orders = rings();
+    for (std::vector<int>& order : orders) {
+      std::rotate(order.begin(), std::find(order.begin(), order.end(), record.root), order.end());
+    }
+    return reduce_chain_phase(hops, orders, 1);
+  }
+  if (record.op == OpType::kReduceScatter) {
+    return ring_phase(hops, rings(), n - 1, static_cast<double>(n - 1) / n);
   }
   if (record.op == OpType::kAllgather) return ring_phase(hops, rings(), n - 1, n - 1);
   switch (algorithm) {
