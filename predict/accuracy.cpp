@@ -44,6 +44,7 @@ class TableReader {
     if (!fitted.is_array() || fitted.size() > 2) fail("/fitted", "two names at the most", fitted);
     for (const Json& name : fitted) table.fitted.push_back(name.get<std::string>());
     table.beyond_budget = json_.value("beyond_budget", "");
+    if (json_.contains("left_out")) table.left_out = json_.at("left_out");
     table.scenario = member(json_, "", "scenario");
     const Json& rows = member(json_, "", "rows");
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -104,7 +105,13 @@ AccuracyGroup group_of(const AccuracyTable& table, const char* part,
     if (std::abs(row.error()) > std::abs(group.worst)) group.worst = row.error();
   }
   group.budget = budget_of(rows.front());
-  const double counts = table.is_training ? std::abs(group.worst) : group.geometric_mean;
+  if (!table.left_out.is_null()) {
+    std::vector<AccuracyRow> unseen = rows;
+    for (AccuracyRow& row : unseen) row.simulated = row.left_out;
+    group.cross_validated = geometric_mean_error(unseen);
+  }
+  const double counts = table.is_training ? std::abs(group.worst)
+                                          : group.cross_validated.value_or(group.geometric_mean);
   group.within = counts <= group.budget;
   for (const std::string& name : table.fitted) {
     group.fitted += (group.fitted.empty() ? "" : ", ") + name;
@@ -170,9 +177,13 @@ std::string accuracy_text(const std::vector<AccuracyTable>& tables, bool with_ro
     }
     for (const AccuracyGroup& group : judge(table)) {
       text += fmt::format(
-          "  {:<12} {:>3} rows, geometric mean error {:.1f}%, worst {}; budget {:.0f}%{}: {}{}\n",
-          group.part, group.rows, group.geometric_mean * 100, percent(group.worst),
-          group.budget * 100, table.is_training ? " a row" : "", group.within ? "ok" : "BEYOND",
+          "  {:<12} {:>3} rows, geometric mean error {:.1f}%{}, worst {}; budget {:.0f}%{}: {}{}\n",
+          group.part, group.rows, group.geometric_mean * 100,
+          group.cross_validated
+              ? fmt::format(", cross-validated {:.1f}%", *group.cross_validated * 100)
+              : "",
+          percent(group.worst), group.budget * 100, table.is_training ? " a row" : "",
+          group.within ? "ok" : "BEYOND",
           group.beyond_budget.empty() ? "" : "\n    " + group.beyond_budget);
     }
   }
@@ -181,15 +192,16 @@ std::string accuracy_text(const std::vector<AccuracyTable>& tables, bool with_ro
 
 std::string accuracy_markdown(const std::vector<AccuracyTable>& tables) {
   std::string text =
-      "| table | part | rows | geometric mean error | worst row | budget | | fitted |\n"
+      "| table | part | rows | geometric mean error | cross-validated | worst row | budget | |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const AccuracyTable& table : tables) {
     for (const AccuracyGroup& group : judge(table)) {
-      text += fmt::format("| {} | {} | {} | {:.1f}% | {} | {:.0f}%{} | {} | {} |\n", group.table,
-                          group.part, group.rows, group.geometric_mean * 100, percent(group.worst),
-                          group.budget * 100, table.is_training ? " a row" : "",
-                          group.within ? "ok" : "**beyond**",
-                          group.fitted.empty() ? "nothing" : group.fitted);
+      text += fmt::format(
+          "| {} | {} | {} | {:.1f}% | {} | {} | {:.0f}%{} | {} |\n", group.table, group.part,
+          group.rows, group.geometric_mean * 100,
+          group.cross_validated ? fmt::format("{:.1f}%", *group.cross_validated * 100) : "",
+          percent(group.worst), group.budget * 100, table.is_training ? " a row" : "",
+          group.within ? "ok" : "**beyond**");
     }
   }
   return text;
@@ -211,6 +223,8 @@ Json accuracy_json(const std::vector<AccuracyTable>& tables) {
       groups.push_back({{"part", group.part},
                         {"rows", group.rows},
                         {"geometric_mean_error", group.geometric_mean},
+                        {"cross_validated_error",
+                         group.cross_validated ? Json(*group.cross_validated) : Json(nullptr)},
                         {"worst_error", group.worst},
                         {"budget", group.budget},
                         {"within", group.within},

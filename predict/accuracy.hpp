@@ -19,6 +19,7 @@ struct AccuracyRow {
   Bytes bytes = 0;  ///< size of the all-reduce; 0 for a training step
   Seconds measured{0};
   Seconds simulated{0};
+  Seconds left_out{0};         ///< simulated with AccuracyTable::left_out; 0 without it
   nlohmann::ordered_json set;  ///< training: overrides of the scenario, path to value
 
   /// simulated / measured - 1
@@ -28,9 +29,11 @@ struct AccuracyRow {
 /// A published table, read from a file in scenarios/validation/. The file names the source of the
 /// numbers, the machines they were measured on, and the fitted numbers of the cluster description.
 ///
-/// {"name", "kind": "allreduce" | "training", "source", "machines",
+///     {"name", "kind": "allreduce" | "training", "source", "machines",
 ///      "fitted": ["cluster.software.per_operation", ...]   at most two
 ///      "beyond_budget": why the model misses its budget here (absent if it does not)
+///      "left_out": overrides of the scenario, path to value: the constants as fitted to all other
+///                  tables (bench/fit_constants.py writes them), for the cross-validation
 ///      "scenario": {"ranks", "cluster", ...}               what is simulated
 ///      "rows": allreduce: {"size", "time_us" or "busbw", "ranks"?}
 ///              training:  {"what", "step_ms", "ranks"?, "set"?}}
@@ -42,6 +45,7 @@ struct AccuracyTable {
   bool is_training = false;
   std::vector<std::string> fitted;
   std::string beyond_budget;
+  nlohmann::ordered_json left_out;  ///< null: there is no cross-validation
   nlohmann::ordered_json scenario;
   std::vector<AccuracyRow> rows;
 };
@@ -54,8 +58,9 @@ struct AccuracyGroup {
   std::string table;
   std::string part;  ///< "above 1 MiB", "up to 1 MiB", "step time"
   std::size_t rows = 0;
-  double geometric_mean = 0;  ///< error, see below
-  double worst = 0;           ///< error of largest magnitude, with its sign
+  double geometric_mean = 0;              ///< error, see below
+  std::optional<double> cross_validated;  ///< the same with constants that never saw the table
+  double worst = 0;                       ///< error of largest magnitude, with its sign
   double budget = 0;
   bool within = false;
   std::string fitted;
@@ -63,7 +68,8 @@ struct AccuracyGroup {
 };
 
 /// Error budgets: a geometric mean error of 10% for all-reduces above 1 MiB and 25% for those up to
-/// 1 MiB; for training, 8% for every step time.
+/// 1 MiB; for training, 8% for every step time. If there is a cross-validated error, it is the one
+/// that counts.
 ///
 /// The geometric mean error of ratios r = simulated / measured is exp(mean |ln r|) - 1: twice the
 /// time counts as much as half the time, and errors of opposite sign do not cancel.

@@ -320,6 +320,8 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   outcome.peak_rss_bytes = peak_rss_bytes();
   outcome.notes.push_back(describe_fidelity(options.fidelity, fidelity, ranks, actors));
   if (auto hint = hint_on_links(cluster)) outcome.notes.push_back(std::move(*hint));
+  const std::string summary = collectives.planner().summary();
+  if (!summary.empty()) outcome.notes.push_back(summary);
   return outcome;
 }
 

@@ -1,5 +1,6 @@
 #include "gradsync/simulator/collective/analytic.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "gradsync/simulator/plan/edge_times.hpp"
@@ -20,8 +21,11 @@ Seconds AnalyticTimer::phase_duration(const Plan& plan, const PlanPhase& phase, 
       phase, wire,
       [this](int from, int to, std::vector<std::size_t>& links) { links_->route(from, to, links); },
       [this](std::size_t link) { return links_->bandwidth(link); });
-  double longest = plan.least(bytes).count();
+  double longest = 0;
   bottleneck_ = "library";
+  for (const PlanEdge& edge : phase.edges) {
+    longest = std::max(longest, plan.least(edge, bytes).count());
+  }
   for (std::size_t e = 0; e < times.shared.size(); ++e) {
     if (times.shared[e] <= longest * (1 + 1e-9)) continue;
     longest = times.shared[e];

@@ -135,15 +135,15 @@ void MessageCollective::try_send(std::size_t phase, int number) {
     if (edges_[phase][static_cast<std::size_t>(before)].arrived <= needed) return;
   }
   state.busy = true;
+  const double part = plan().part(current, record().bytes, state.sent);
   ++state.sent;
-  transfer(edge.from, edge.to, std::max(1.0, wire_bytes(edge.share) / messages),
-           [this, phase, number, begun = network().now()] { sent(phase, number, begun); });
+  const Seconds due = network().now() + part * plan().least(edge, record().bytes);
+  transfer(edge.from, edge.to, std::max(1.0, wire_bytes(edge.share) * part),
+           [this, phase, number, due] { sent(phase, number, due); });
 }
 
-void MessageCollective::sent(std::size_t phase, int number, Seconds begun) {
-  const int messages = plan().messages(plan().phases()[phase], record().bytes);
-  const Seconds due = begun + plan().least(record().bytes) / messages;
-  if (due > network().now()) {  // the library is slower than the network
+void MessageCollective::sent(std::size_t phase, int number, Seconds due) {
+  if (due > network().now()) {  // the library is slower than the wires
     after(due - network().now(), [this, phase, number] { left(phase, number); });
   } else {
     left(phase, number);
@@ -151,8 +151,9 @@ void MessageCollective::sent(std::size_t phase, int number, Seconds begun) {
 }
 
 void MessageCollective::left(std::size_t phase, int number) {
-  const PlanEdge& edge = plan().phases()[phase].edges[static_cast<std::size_t>(number)];
-  edges_[phase][static_cast<std::size_t>(number)].busy = false;
+  const PlanPhase& current = plan().phases()[phase];
+  const PlanEdge& edge = current.edges[static_cast<std::size_t>(number)];
+  edges_[phase][static_cast<std::size_t>(number)].busy = current.in_step;  // until it has arrived
   --states_[index(edge.from)].outgoing;
   after(edge.latency, [this, phase, number] { arrive(phase, number); });
   try_send(phase, number);
@@ -163,6 +164,10 @@ void MessageCollective::arrive(std::size_t phase, int number) {
   const PlanEdge& edge = plan().phases()[phase].edges[static_cast<std::size_t>(number)];
   EdgeState& state = edges_[phase][static_cast<std::size_t>(number)];
   ++state.arrived;
+  if (plan().phases()[phase].in_step) {
+    state.busy = false;
+    try_send(phase, number);
+  }
   for (const int next : state.next) try_send(phase, next);
   if (--states_[index(edge.to)].incoming[phase] == 0) {
     enter_phases(edge.to);

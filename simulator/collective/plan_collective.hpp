@@ -59,7 +59,7 @@ class MessageCollective final : public PlanCollective {
   void get_ready(int rank);
   void try_send(std::size_t phase, int edge);
   void try_all_of(int rank);
-  void sent(std::size_t phase, int edge, Seconds begun);
+  void sent(std::size_t phase, int edge, Seconds due);
   void left(std::size_t phase, int edge);
   void arrive(std::size_t phase, int edge);
   void enter_phases(int rank);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/simulator/platform/gpu_cable.hpp"
 
 namespace gradsync::nccl {
 namespace {
@@ -26,18 +28,19 @@ int floor_log2(int value) {
 }
 
 /// GB/s that a GPU can give to each of `channels` inside its node.
-double gpu_gbps(const ClusterSpec& cluster, int channels) {
+double gpu_gbps(const ClusterSpec& cluster, std::int64_t ranks, int channels) {
   // In a cube mesh a GPU has six links, otherwise one cable.
   const double links = cluster.node_topology == NodeTopology::kCubeMesh ? 6 : 1;
-  return cluster.intra_node.bandwidth.value / kGiga * links / channels;
+  return gpu_cable(cluster, ranks).bandwidth.value / kGiga * links / channels;
 }
 
-Graph ring_graph(const ClusterSpec& cluster, int nodes) {
-  const double gpu = cluster.intra_node.bandwidth.value / kGiga;
+Graph ring_graph(const ClusterSpec& cluster, int ranks, int nodes) {
+  const double gpu = gpu_cable(cluster, ranks).bandwidth.value / kGiga;
   Graph graph;
   if (nodes == 1) {
     switch (cluster.node_topology) {
       case NodeTopology::kSwitch:
+      case NodeTopology::kFullMesh:
         graph.channels = limits(cluster.generation).nvlink_channels;
         graph.intra_gbps = gpu / graph.channels;
         break;
@@ -55,7 +58,7 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
   }
   graph.channels = static_cast<int>(cluster.nics_per_node);
   const double adapter = cluster.inter_node.bandwidth.value / kGiga;
-  const double bound = std::min(adapter, gpu_gbps(cluster, graph.channels));
+  const double bound = std::min(adapter, gpu_gbps(cluster, ranks, graph.channels));
   graph.inter_gbps = bound;  // slower than the slowest in the list: use it as is
   for (const double speed : network_speeds(cluster.generation)) {
     if (speed > 0 && speed <= bound) {
@@ -71,13 +74,14 @@ Graph ring_graph(const ClusterSpec& cluster, int nodes) {
 /// an adapter, a ring nearly twice, so NCCL allows the tree more bandwidth inside the nodes
 /// (src/graph/search.cc, pass 2): the next speeds of its list, up to twice the adapter's or the
 /// GPU's limit.
-Graph tree_graph(const ClusterSpec& cluster, int nodes, Graph graph) {
+Graph tree_graph(const ClusterSpec& cluster, int ranks, int nodes, Graph graph) {
   if (nodes == 1) return graph;
   const auto speeds = network_speeds(cluster.generation);
   auto speed = std::find(speeds.rbegin(), speeds.rend(), graph.intra_gbps);
   if (speed == speeds.rend()) return graph;
   for (++speed; speed != speeds.rend(); ++speed) {
-    if (graph.intra_gbps >= 2 * graph.inter_gbps || *speed > gpu_gbps(cluster, graph.channels))
+    if (graph.intra_gbps >= 2 * graph.inter_gbps ||
+        *speed > gpu_gbps(cluster, ranks, graph.channels))
       break;
     graph.intra_gbps = *speed;
   }
@@ -98,14 +102,23 @@ Graph nvls_graph(const ClusterSpec& cluster, int nodes) {
   return graph;
 }
 
+/// The channels that NCCL lays over a graph: twice those of the search, and few fast ones first cut
+/// in two (src/graph/search.cc, ncclTopoDupChannels; src/graph/connect.cc).
+int laid_channels(Generation generation, const Graph& graph) {
+  const bool new_gpu = generation >= Generation::kHopper;
+  const bool cut =
+      graph.intra_gbps >= 25 && (!new_gpu || graph.channels <= 4 || graph.intra_gbps >= 50);
+  return std::min((cut ? 4 : 2) * graph.channels, 64);
+}
+
 }  // namespace
 
 Model::Model(const ClusterSpec& cluster, int ranks) : cluster_(cluster), ranks_(ranks) {
   const auto gpus = static_cast<int>(cluster.gpus_per_node);
   nodes_ = (ranks + gpus - 1) / gpus;
   per_node_ = std::min(ranks, gpus);
-  ring_ = nccl::ring_graph(cluster, nodes_);
-  tree_ = tree_graph(cluster, nodes_, ring_);
+  ring_ = nccl::ring_graph(cluster, ranks, nodes_);
+  tree_ = tree_graph(cluster, ranks, nodes_, ring_);
   nvls_ = nvls_graph(cluster, nodes_);
 }
 
@@ -114,10 +127,12 @@ std::size_t Model::nodes_column() const noexcept {
 }
 
 bool Model::allows(Algorithm algorithm, Protocol protocol) const {
+  if (nodes_ > 1 && !network_allows(protocol)) return false;
   const bool nvls = algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree;
   if (nvls) {
     const bool has_switch = cluster_.node_topology == NodeTopology::kSwitch &&
-                            limits(cluster_.generation).nvls_efficiency > 0 && per_node_ > 1;
+                            limits(cluster_.generation).nvls_efficiency > 0 && per_node_ > 1 &&
+                            cluster_.nccl.nvls;
     // Across nodes, plain NVLS needs SHARP in the fabric, which is off by default.
     const bool right_size = (algorithm == Algorithm::kNvls) == (nodes_ == 1);
     return has_switch && right_size && protocol == Protocol::kSimple;
@@ -127,6 +142,19 @@ bool Model::allows(Algorithm algorithm, Protocol protocol) const {
     return nvlink && (nodes_ == 1 || cluster_.gpu_direct);
   }
   return true;
+}
+
+bool Model::network_allows(Protocol protocol) const {
+  switch (cluster_.network.kind) {
+    case ClusterSpec::NetworkKind::kTcpx:
+      return protocol == Protocol::kSimple;
+    case ClusterSpec::NetworkKind::kEfa:
+      // Flags must not overtake data: EFA keeps the order of 128 bytes from p5 on.
+      return protocol == Protocol::kSimple ||
+             (protocol == Protocol::kLl128 && cluster_.generation >= Generation::kHopper);
+    default:
+      return true;
+  }
 }
 
 double Model::wire_factor(Protocol protocol) noexcept {
@@ -139,6 +167,24 @@ double Model::wire_factor(Protocol protocol) noexcept {
       break;
   }
   return 1.0;
+}
+
+double Model::kernel_limit(const Candidate& way) const {
+  const Limits& limit = limits(cluster_.generation);
+  const std::size_t column = nodes_column();
+  const int laid = laid_channels(cluster_.generation, ring_);
+  const double filled = way.lanes / laid;
+  const double n = ranks_;
+  if (way.algorithm == Algorithm::kTree && way.protocol != Protocol::kLl) {
+    const bool ll128 = way.protocol == Protocol::kLl128;
+    const double channel = ll128 ? limit.tree_ll128_channel[column] : limit.tree_channel[column];
+    return filled * laid / 2 * channel / 2 * kGiga;
+  }
+  if (way.algorithm == Algorithm::kRing && way.protocol == Protocol::kLl128) {
+    const double channel = limit.ring_ll128_channel[column];
+    return filled * ring_.channels * channel * n / (2 * (n - 1)) * kGiga;
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 double Model::bus_gbps(Algorithm algorithm, Protocol protocol) const {
@@ -218,10 +264,8 @@ double Model::latency_us(Algorithm algorithm, Protocol protocol) const {
   return base + intra + 2 * floor_log2(nodes_) * inter;
 }
 
-int Model::trimmed_channels(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
+double Model::lanes(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
   if (algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree) return nvls_.channels;
-  // NCCL duplicates every ring after the search.
-  int channels = std::min(2 * ring_.channels, 64);
   double threads = protocol == Protocol::kLl128 ? 640 : 512;
   double threshold = 8;
   if (protocol == Protocol::kSimple) {
@@ -230,15 +274,16 @@ int Model::trimmed_channels(Algorithm algorithm, Protocol protocol, Bytes bytes)
   } else if (protocol == Protocol::kLl && algorithm == Algorithm::kRing) {
     threshold = 8.0 * ranks_;
   }
-  while (channels > 1 && static_cast<double>(bytes) < channels * threads * threshold) --channels;
-  return channels;
+  const double filled = static_cast<double>(bytes) / (threads * threshold);
+  return std::clamp<double>(filled, 1, laid_channels(cluster_.generation, ring_));
 }
 
 Candidate Model::rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
   Candidate candidate;
   candidate.algorithm = algorithm;
   candidate.protocol = protocol;
-  candidate.channels = trimmed_channels(algorithm, protocol, bytes);
+  candidate.lanes = lanes(algorithm, protocol, bytes);
+  candidate.channels = static_cast<int>(candidate.lanes);
   if (ranks_ == 1) return candidate;
   double latency = latency_us(algorithm, protocol);
   // A ring sends every byte 2(n-1)/n times; NCCL rates NVLS in the same unit.
@@ -265,28 +310,25 @@ Candidate Model::rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const
   return candidate;
 }
 
-std::vector<Candidate> Model::candidates(Bytes bytes) const {
+std::vector<Candidate> Model::candidates(Bytes bytes, std::optional<Algorithm> algorithm,
+                                         std::optional<Protocol> protocol) const {
   std::vector<Candidate> all;
-  for (const Algorithm algorithm : kAlgorithms) {
-    for (const Protocol protocol : kProtocols) {
-      if (allows(algorithm, protocol)) all.push_back(rate(algorithm, protocol, bytes));
+  for (const Algorithm a : kAlgorithms) {
+    for (const Protocol p : kProtocols) {
+      const bool wanted = a == algorithm.value_or(a) && p == protocol.value_or(p);
+      if (wanted && allows(a, p)) all.push_back(rate(a, p, bytes));
     }
+  }
+  if (all.empty()) {
+    throw ConfigError(
+        {"", "/communication/protocol", "a protocol that the cluster allows",
+         protocol ? to_string(*protocol) : "auto",
+         "LL128 needs NVLink inside nodes and GPUDirect between them; NVLS is Simple; "
+         "EFA and TCPX have no LL"});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
   return all;
-}
-
-Candidate Model::choose(Bytes bytes, const Algorithm* algorithm, const Protocol* protocol) const {
-  for (const Candidate& candidate : candidates(bytes)) {
-    if ((algorithm == nullptr || candidate.algorithm == *algorithm) &&
-        (protocol == nullptr || candidate.protocol == *protocol)) {
-      return candidate;
-    }
-  }
-  throw ConfigError({"", "/communication/protocol", "a protocol that the cluster allows",
-                     protocol == nullptr ? "auto" : to_string(*protocol),
-                     "LL128 needs NVLink inside nodes and GPUDirect between them; NVLS is Simple"});
 }
 
 Candidate Model::choose_ring(Bytes bytes, OpType op) const {
@@ -309,15 +351,15 @@ Candidate Model::choose_ring(Bytes bytes, OpType op) const {
   return best;
 }
 
-std::string explain(const Model& model, Bytes bytes, const Candidate& chosen) {
-  std::string text = fmt::format("{:<10} {:<7} {:>12} {:>12} {:>9}\n", "algorithm", "proto",
-                                 "latency us", "GB/s", "model us");
+std::string explain(const Model& model, Bytes bytes, const Candidate& chosen, const Mover& mover) {
+  std::string text = fmt::format("{:<10} {:<7} {:>12} {:>12} {:>9} {:>9}\n", "algorithm", "proto",
+                                 "latency us", "GB/s", "NCCL us", "moves us");
   for (const Candidate& c : model.candidates(bytes)) {
     const bool taken = c.algorithm == chosen.algorithm && c.protocol == chosen.protocol;
-    text +=
-        fmt::format("{:<10} {:<7} {:>12.1f} {:>12.1f} {:>9.1f}{}\n", to_string(c.algorithm),
-                    to_string(c.protocol), c.latency.count() / kMicro, c.bandwidth.value / kGiga,
-                    c.time.count() / kMicro, taken ? "  <- chosen" : "");
+    text += fmt::format("{:<10} {:<7} {:>12.1f} {:>12.1f} {:>9.1f} {:>9.1f}{}\n",
+                        to_string(c.algorithm), to_string(c.protocol), c.latency.count() / kMicro,
+                        c.bandwidth.value / kGiga, c.time.count() / kMicro,
+                        mover(c).count() / kMicro, taken ? "  <- chosen" : "");
   }
   return text;
 }

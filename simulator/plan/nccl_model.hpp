@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ struct Candidate {
   BytesPerSecond bandwidth;  ///< message size / time without latency, before tree corrections
   Seconds time{0};           ///< NCCL's estimate
   int channels = 1;          ///< reduced for small messages
+  double lanes = 1;          ///< channels before they are rounded up to a whole number
 };
 
 /// NCCL's own choice of algorithm and protocol (src/graph/tuning.cc, updateCollCostTable and
@@ -47,27 +50,30 @@ class Model {
   int nodes() const noexcept { return nodes_; }
   int ranks_per_node() const noexcept { return per_node_; }
 
-  /// Whether NCCL would consider it on this cluster.
+  /// Whether NCCL would consider it on this cluster, with the settings of the network's plugin.
   bool allows(Algorithm algorithm, Protocol protocol) const;
-  /// Everything NCCL considers for an all-reduce of `bytes`, fastest first.
-  std::vector<Candidate> candidates(Bytes bytes) const;
-  /// The fastest candidate with this algorithm and protocol; `nullptr` leaves the choice to the
-  /// model. Throws ConfigError if the machines allow none.
-  Candidate choose(Bytes bytes, const Algorithm* algorithm, const Protocol* protocol) const;
+  /// Everything NCCL considers for an all-reduce of `bytes` with this algorithm and protocol (any if
+  /// unset), fastest first by its own estimate. Throws ConfigError if the machines allow none.
+  std::vector<Candidate> candidates(Bytes bytes, std::optional<Algorithm> algorithm = {},
+                                    std::optional<Protocol> protocol = {}) const;
   /// Broadcasts and all-gathers use a ring.
   Candidate choose_ring(Bytes bytes, OpType op) const;
 
   /// Latency of one hop, excluding the wire's own.
   Seconds hop_latency(Algorithm algorithm, Protocol protocol, bool between_nodes) const;
   Seconds base_latency(Algorithm algorithm, Protocol protocol) const;
+  /// The most bytes of a message per second that NCCL's kernels move, by its authors' measurement
+  /// of one channel: of trees with LL128 and Simple, and of rings with LL128. Otherwise infinite.
+  double kernel_limit(const Candidate& way) const;
   /// Bytes on the wire per byte of data.
   static double wire_factor(Protocol protocol) noexcept;
 
  private:
+  bool network_allows(Protocol protocol) const;
   Candidate rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
   double bus_gbps(Algorithm algorithm, Protocol protocol) const;
   double latency_us(Algorithm algorithm, Protocol protocol) const;
-  int trimmed_channels(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
+  double lanes(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
   std::size_t nodes_column() const noexcept;
 
   ClusterSpec cluster_;
@@ -79,7 +85,10 @@ class Model {
   Graph nvls_;
 };
 
+/// The time that the simulator predicts for a candidate.
+using Mover = std::function<Seconds(const Candidate&)>;
+
 /// The candidates as a human-readable table, with the chosen one marked.
-std::string explain(const Model& model, Bytes bytes, const Candidate& chosen);
+std::string explain(const Model& model, Bytes bytes, const Candidate& chosen, const Mover& mover);
 
 }  // namespace gradsync::nccl

@@ -7,56 +7,12 @@
 #include <numeric>
 
 #include "gradsync/comm/ring_plan.hpp"
-#include "gradsync/simulator/platform/cube_mesh.hpp"
+#include "gradsync/simulator/plan/nccl_pace.hpp"
 
 namespace gradsync {
 namespace {
 
 using Algorithm = CommunicationSpec::Algorithm;
-using Protocol = CommunicationSpec::Protocol;
-
-std::optional<nccl::Algorithm> nccl_algorithm(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kRing:
-      return nccl::Algorithm::kRing;
-    case Algorithm::kTree:
-      return nccl::Algorithm::kTree;
-    case Algorithm::kNvls:
-      return nccl::Algorithm::kNvls;
-    case Algorithm::kNvlsTree:
-      return nccl::Algorithm::kNvlsTree;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<nccl::Protocol> nccl_protocol(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::kLl:
-      return nccl::Protocol::kLl;
-    case Protocol::kLl128:
-      return nccl::Protocol::kLl128;
-    case Protocol::kSimple:
-      return nccl::Protocol::kSimple;
-    case Protocol::kAuto:
-      break;
-  }
-  return std::nullopt;
-}
-
-/// The data that a channel forwards at once, in bytes (src/include/device.h, enqueue.cc): half of
-/// the buffer's eight steps for a ring with Simple, one step for a tree.
-Bytes channel_chunk(nccl::Protocol protocol) {
-  switch (protocol) {
-    case nccl::Protocol::kLl:
-      return 32 * 1024;
-    case nccl::Protocol::kLl128:
-      return 576'000;
-    case nccl::Protocol::kSimple:
-      break;
-  }
-  return 512 * 1024;
-}
 
 std::vector<int> all_ranks(int ranks) {
   std::vector<int> result(static_cast<std::size_t>(ranks));
@@ -108,9 +64,15 @@ Planner::Planner(const ClusterSpec& cluster, const CommunicationSpec& communicat
   const auto per_node = cluster.platform_file.empty() ? cluster.gpus_per_node : 1;
   cluster_.gpus_per_node = per_node;
   hops_.layout = {ranks, static_cast<int>(std::min<std::int64_t>(per_node, ranks)),
-                  cluster.node_topology == ClusterSpec::NodeTopology::kCubeMesh};
+                  cluster.node_topology == ClusterSpec::NodeTopology::kCubeMesh,
+                  cluster.node_topology == ClusterSpec::NodeTopology::kPcieTree
+                      ? static_cast<int>(cluster.pcie_gpus_per_switch)
+                      : 0};
   hops_.wire = std::move(wire);
-  if (cluster.library == ClusterSpec::Library::kNccl) model_.emplace(cluster_, ranks);
+  if (cluster.library != ClusterSpec::Library::kGloo) {
+    model_.emplace(cluster_, ranks);
+    pace_ = nccl::pace(cluster_);
+  }
 }
 
 std::shared_ptr<const Plan> Planner::plan(const CollectiveRecord& record, bool bit_exact) {
@@ -129,7 +91,7 @@ std::shared_ptr<const Plan> Planner::hierarchical_plan(const Hops& hops) {
   auto plan = std::make_shared<Plan>();
   plan->name = "hierarchical";
   std::vector<PlanPhase> phases;
-  plan->chunk_bytes = channel_chunk(nccl::Protocol::kSimple);
+  plan->chunk_bytes = nccl::ring_chunk(nccl::Protocol::kSimple);
   std::vector<int> heads;
   for (const std::vector<int>& members : node_members()) heads.push_back(members.front());
   // Each node's chain carries all bytes; they are not divided over the nodes.
@@ -197,121 +159,6 @@ std::shared_ptr<const Plan> Planner::gloo_plan(const CollectiveRecord& record, b
   }
   plan->shared_phases = std::make_shared<const std::vector<PlanPhase>>(std::move(phases));
   return known = plan;
-}
-
-Hops Planner::nccl_hops(nccl::Algorithm algorithm, nccl::Protocol protocol) const {
-  Hops hops = hops_;
-  const double scale = cluster_.software.hop_latency_scale;
-  hops.inside = scale * model_->hop_latency(algorithm, protocol, false);
-  hops.between = scale * model_->hop_latency(algorithm, protocol, true);
-  return hops;
-}
-
-std::vector<std::vector<int>> Planner::rings() const {
-  const Layout& layout = hops_.layout;
-  std::vector<std::vector<int>> orders;
-  if (layout.nodes() == 1) {
-    if (!layout.cube_mesh || layout.ranks != cube_mesh::kGpus) return {layout.members(0, 0)};
-    for (const auto& ring : cube_mesh::rings()) {
-      orders.emplace_back(ring.begin(), ring.end());
-      orders.emplace_back(ring.rbegin(), ring.rend());
-    }
-    return orders;
-  }
-  const int rails = static_cast<int>(std::min(cluster_.nics_per_node, cluster_.gpus_per_node));
-  for (int rail = 0; rail < rails; ++rail) {
-    // The GPUs of a rail enter the node through its adapter, so each ring starts at a different
-    // GPU.
-    const int rotation = rail * layout.per_node / rails;
-    std::vector<int> order;
-    for (int node = 0; node < layout.nodes(); ++node) {
-      const std::vector<int> members = layout.members(node, rotation);
-      order.insert(order.end(), members.begin(), members.end());
-    }
-    orders.push_back(std::move(order));
-  }
-  return orders;
-}
-
-nccl::Candidate Planner::choose(const CollectiveRecord& record) const {
-  if (record.op == OpType::kBroadcast || record.op == OpType::kAllgather) {
-    return model_->choose_ring(record.bytes, record.op);
-  }
-  const auto algorithm = nccl_algorithm(communication_.algorithm);
-  const auto protocol = nccl_protocol(communication_.protocol);
-  return model_->choose(std::max<Bytes>(record.bytes, 4), algorithm ? &*algorithm : nullptr,
-                        protocol ? &*protocol : nullptr);
-}
-
-std::shared_ptr<const Plan> Planner::nccl_plan(const CollectiveRecord& record) {
-  using nccl::to_string;
-  const bool allreduce = record.op == OpType::kAllreduce || record.op == OpType::kBarrier;
-  if (allreduce && communication_.algorithm == Algorithm::kHierarchical) {
-    std::shared_ptr<const Plan>& known = plans_["hierarchical"];
-    if (known == nullptr) {
-      known = hierarchical_plan(nccl_hops(nccl::Algorithm::kRing, nccl::Protocol::kSimple));
-    }
-    return known;
-  }
-  const nccl::Candidate chosen = choose(record);
-  const std::string name =
-      fmt::format("{} {}, {} channel{}", to_string(chosen.algorithm), to_string(chosen.protocol),
-                  chosen.channels, chosen.channels == 1 ? "" : "s");
-  const std::string op = gradsync::to_string(record.op);
-  const std::string subject = fmt::format("{} of {} bytes: {}", op, record.bytes, name);
-  if (!explained_[subject]) {
-    explained_[subject] = true;
-    const bool rated = record.op == OpType::kAllreduce;
-    explanations_.push_back(rated ? subject + "\n" + nccl::explain(*model_, record.bytes, chosen)
-                                  : subject + "\n");
-  }
-  const std::string kind = allreduce ? "allreduce" : op;
-  std::shared_ptr<const Plan>& known = plans_[fmt::format("{} {} {}", kind, name, record.root)];
-  if (known != nullptr) return known;
-  auto plan = std::make_shared<Plan>();
-  plan->name = name;
-  plan->base = model_->base_latency(chosen.algorithm, chosen.protocol);
-  if (chosen.algorithm == nccl::Algorithm::kNvlsTree) {  // the switch's part of each direction
-    plan->base += nccl_hops(chosen.algorithm, chosen.protocol).inside;
-  }
-  plan->wire_factor = nccl::Model::wire_factor(chosen.protocol);
-  plan->limit = chosen.bandwidth;
-  plan->chunk_bytes = channel_chunk(chosen.protocol) * chosen.channels;
-  // Plans that differ only in their channels have the same edges, and there may be millions.
-  auto& phases = phases_[fmt::format("{} {} {} {}", kind, to_string(chosen.algorithm),
-                                     to_string(chosen.protocol), record.root)];
-  if (phases == nullptr) {
-    phases = std::make_shared<const std::vector<PlanPhase>>(
-        1, nccl_phase(record, chosen.algorithm, nccl_hops(chosen.algorithm, chosen.protocol)));
-  }
-  plan->shared_phases = phases;
-  return known = plan;
-}
-
-PlanPhase Planner::nccl_phase(const CollectiveRecord& record, nccl::Algorithm algorithm,
-                              const Hops& hops) const {
-  const int n = hops.layout.ranks;
-  if (record.op == OpType::kBroadcast) {
-    std::vector<std::vector<int>> orders = rings();
-    for (std::vector<int>& order : orders) {
-      std::rotate(order.begin(), std::find(order.begin(), order.end(), record.root), order.end());
-    }
-    return chain_phase(hops, orders, 1);
-  }
-  if (record.op == OpType::kAllgather) return ring_phase(hops, rings(), n - 1, n - 1);
-  switch (algorithm) {
-    case nccl::Algorithm::kRing:
-      break;
-    case nccl::Algorithm::kNvls:
-      return nvls_phase(hops);
-    case nccl::Algorithm::kNvlsTree:
-      return double_tree_phase(hops, hops.layout.per_node, true);
-    case nccl::Algorithm::kTree: {
-      const bool one_node = hops.layout.nodes() == 1;
-      return double_tree_phase(hops, one_node ? 1 : static_cast<int>(rings().size()), false);
-    }
-  }
-  return ring_phase(hops, rings(), 2 * (n - 1), 2.0 * (n - 1) / n);
 }
 
 }  // namespace gradsync

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gradsync/simulator/platform/cube_mesh.hpp"
+#include "gradsync/simulator/platform/gpu_cable.hpp"
 
 namespace gradsync {
 namespace {
@@ -20,7 +21,7 @@ class StructuralLinks final : public Links {
       count_ += static_cast<std::size_t>(links);
       return groups_.back().first;
     };
-    const BytesPerSecond gpu = c_.intra_node.bandwidth;
+    const BytesPerSecond gpu = gpu_cable(c_, ranks).bandwidth;
     gpu_ = sized(2 * ranks_, gpu, "gpu");
     adapter_ = sized(2 * nodes_ * c_.nics_per_node, c_.inter_node.bandwidth, "nic");
     cpu_ = sized(nodes_, c_.software.host_bandwidth.value_or(BytesPerSecond{}), "cpu");

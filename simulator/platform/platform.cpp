@@ -6,6 +6,7 @@
 
 #include "gradsync/core/error.hpp"
 #include "gradsync/simulator/platform/cube_mesh.hpp"
+#include "gradsync/simulator/platform/gpu_cable.hpp"
 
 namespace gradsync {
 namespace {
@@ -110,7 +111,7 @@ void Platform::build_inside(SimEngine& engine, NetZone* top) {
   const Zone star = simgrid_compat::add_star(engine.simgrid(), top, "inside");
   for (std::int64_t rank = 0; rank < ranks_; ++rank) {
     const std::string name = fmt::format("rank-{}", rank);
-    gpu_cables_.push_back(add_cable(star.zone, name, cluster_.intra_node));
+    gpu_cables_.push_back(add_cable(star.zone, name, gpu_cable(cluster_, ranks_)));
     inside_.push_back(simgrid_compat::add_host(star.zone, name, kHostSpeed));
     Links links{simgrid_compat::up(gpu_cables_.back())};
     for (const auto& cpu : to_cpu(rank / cluster_.gpus_per_node)) links.push_back(cpu);

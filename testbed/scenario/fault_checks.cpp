@@ -102,7 +102,7 @@ class FaultChecks {
   }
 
   void check_loss(const LinkFault& link) const {
-    if (s_.cluster.library == ClusterSpec::Library::kNccl) {
+    if (s_.cluster.library != ClusterSpec::Library::kGloo) {
       fail("loss_percent", link.loss_percent, "0",
            "what a loss costs is known of TCP, which Gloo uses; adapters that NCCL uses have their "
            "own ways" +

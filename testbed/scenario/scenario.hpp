@@ -107,10 +107,11 @@ struct LinkSpec {
 /// The simulated hardware. The defaults model a laptop: ranks are processes that communicate over
 /// TCP within one machine and compute on one core each.
 struct ClusterSpec {
-  enum class Library { kGloo, kNccl };
+  enum class Library { kGloo, kNccl, kRccl };
   enum class Generation { kVolta, kAmpere, kHopper, kBlackwell };
   enum class CpuVendor { kIntel, kAmd, kOther };
-  enum class NodeTopology { kSwitch, kCubeMesh, kPcieTree };
+  enum class NodeTopology { kSwitch, kCubeMesh, kPcieTree, kFullMesh };
+  enum class NetworkKind { kAsDescribed, kInfiniband, kRoce, kEfa, kTcpx, kSlingshot, kTcp };
   enum class Topology { kStar, kFatTree, kLeafSpine, kTorus, kDragonfly };
 
   /// Software overhead of a rank on top of the wire time; fitted by calibration.
@@ -124,6 +125,28 @@ struct ClusterSpec {
     bool operator==(const Software&) const = default;
   };
 
+  /// What NCCL gets from the network between nodes. Unset values come from the network's kind
+  /// (simulator/plan/nccl_constants.hpp); `kAsDescribed` adds nothing.
+  struct Network {
+    NetworkKind kind = NetworkKind::kAsDescribed;
+    std::optional<double> payload;     ///< of the line rate, 0 to 1
+    std::optional<Seconds> latency;    ///< added to each hop between nodes
+    std::optional<Seconds> handshake;  ///< added to such a hop with LL128 or Simple
+    bool operator==(const Network&) const = default;
+  };
+
+  /// The speed of NCCL's kernels. Unset values come from the GPUs' generation.
+  struct Nccl {
+    std::optional<Seconds> launch;                    ///< before the first byte moves
+    std::optional<double> hop_scale;                  ///< multiplies a hop's latency inside a node
+    std::optional<BytesPerSecond> ll_bandwidth;       ///< bus bandwidth of LL in a node
+    std::optional<BytesPerSecond> channel_bandwidth;  ///< of one channel of a tree, Simple
+    std::optional<BytesPerSecond> nvls_bandwidth;     ///< of a GPU
+    std::optional<Seconds> nvls_step;                 ///< of each head in each chunk
+    bool nvls = true;                                 ///< false: NCCL_NVLS_ENABLE=0
+    bool operator==(const Nccl&) const = default;
+  };
+
   std::string name;  ///< of the description
   /// 0 means as many as the ranks need; a loaded scenario has the number.
   std::int64_t nodes = 0;
@@ -134,10 +157,14 @@ struct ClusterSpec {
   Generation generation = Generation::kAmpere;
   CpuVendor cpu_vendor = CpuVendor::kIntel;
   bool gpu_direct = true;  ///< adapters read GPU memory (GPUDirect RDMA); needed by NCCL's LL128
+  /// GPUs without NVLink access each other's memory over PCIe; if false, through the host's memory.
+  bool gpu_peer_to_peer = true;
   Software software;
+  Network network;
+  Nccl nccl;
 
   NodeTopology node_topology = NodeTopology::kSwitch;
-  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< per GPU; for a cube mesh, per NVLink
+  LinkSpec intra_node{{5e9}, Seconds{20e-6}};  ///< per GPU; for a mesh, per link
   std::int64_t pcie_gpus_per_switch = 2;     ///< GPUs sharing one intra_node cable to their socket
   LinkSpec pcie_socket{{10e9}, Seconds{0}};  ///< from each of the two sockets to the other
 

@@ -82,10 +82,10 @@ class Checks {
       fail("/ddp/gradient_mean", "average", "\"predivide\"", why);
     };
     if (backend_.is_simulated) {
-      const bool nccl = s_.cluster.library == ClusterSpec::Library::kNccl;
-      const std::string library = nccl ? "nccl" : "gloo";
-      if (!backend_descriptor(library).averages) {
-        refuse("the simulated library has no average" + because("/cluster/library", library));
+      const bool gloo = s_.cluster.library == ClusterSpec::Library::kGloo;
+      if (!backend_descriptor(gloo ? "gloo" : "nccl").averages) {
+        refuse("the simulated library has no average" +
+               because("/cluster/library", library_name()));
       }
     } else if (!backend_.averages) {
       refuse(s_.backend + " has no average" + because("/backend", s_.backend));
@@ -182,21 +182,35 @@ class Checks {
         [](double so_far, std::int64_t count) { return so_far * static_cast<double>(count); });
   }
 
+  const char* library_name() const {
+    switch (s_.cluster.library) {
+      case ClusterSpec::Library::kNccl:
+        return "nccl";
+      case ClusterSpec::Library::kRccl:
+        return "rccl";
+      case ClusterSpec::Library::kGloo:
+        break;
+    }
+    return "gloo";
+  }
+
   void check_algorithm() const {
     using Algorithm = CommunicationSpec::Algorithm;
     const ClusterSpec& c = s_.cluster;
     const bool nccl = c.library == ClusterSpec::Library::kNccl;
-    const std::string by_library = because("/cluster/library", nccl ? "nccl" : "gloo");
+    const std::string by_library = because("/cluster/library", library_name());
     const auto only = [&](bool allowed, const char* name, const std::string& expected,
                           const std::string& hint) {
       if (!allowed) fail("/communication/algorithm", name, expected, hint);
     };
     const std::string gloo_has =
         "\"auto\", \"ring\", \"bcube\", \"halving_doubling\" or \"hierarchical\"";
+    const bool gloo = c.library == ClusterSpec::Library::kGloo;
     const std::string nccl_has =
-        "\"auto\", \"ring\", \"tree\", \"nvls\", \"nvls_tree\" or \"hierarchical\"";
+        nccl ? "\"auto\", \"ring\", \"tree\", \"nvls\", \"nvls_tree\" or \"hierarchical\""
+             : "\"auto\", \"ring\" or \"hierarchical\"";
     const bool has_nvls = c.generation >= ClusterSpec::Generation::kHopper &&
-                          c.node_topology == ClusterSpec::NodeTopology::kSwitch;
+                          c.node_topology == ClusterSpec::NodeTopology::kSwitch && c.nccl.nvls;
     const std::string no_nvls = "NVLS is a feature of NVSwitch nodes of Hopper and later GPUs";
     switch (s_.communication.algorithm) {
       case Algorithm::kTree:
@@ -215,10 +229,10 @@ class Checks {
              "there is one node, and no tree" + because("/ranks", s_.ranks));
         break;
       case Algorithm::kBcube:
-        only(!nccl, "bcube", nccl_has, "it is Gloo's" + by_library);
+        only(gloo, "bcube", nccl_has, "it is Gloo's" + by_library);
         break;
       case Algorithm::kHalvingDoubling:
-        only(!nccl, "halving_doubling", nccl_has, "it is Gloo's" + by_library);
+        only(gloo, "halving_doubling", nccl_has, "it is Gloo's" + by_library);
         break;
       case Algorithm::kAuto:
       case Algorithm::kRing:

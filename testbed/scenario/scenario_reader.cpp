@@ -173,6 +173,14 @@ class Reader {
   std::string base_dir_;
 };
 
+/// Whether somebody said something about the machines that only GPUs have.
+bool describes_gpus(const ScenarioDocument& document, const ClusterSpec& cluster) {
+  for (const char* key : {"generation", "gpu_direct", "gpu_peer_to_peer", "network", "nccl"}) {
+    if (document.has(std::string("/cluster/") + key)) return true;
+  }
+  return cluster.node_topology != ClusterSpec::NodeTopology::kSwitch;
+}
+
 }  // namespace
 
 Scenario read_scenario(const ScenarioDocument& document, const std::string& base_dir) {
@@ -184,6 +192,9 @@ Scenario read_scenario(const ScenarioDocument& document, const std::string& base
   if (scenario.cluster.nodes == 0) {
     const std::int64_t per_node = scenario.cluster.gpus_per_node;
     scenario.cluster.nodes = (scenario.ranks + per_node - 1) / per_node;
+  }
+  if (!document.has("/cluster/library") && describes_gpus(document, scenario.cluster)) {
+    scenario.cluster.library = ClusterSpec::Library::kNccl;
   }
   return scenario;
 }

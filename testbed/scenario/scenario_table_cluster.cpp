@@ -6,8 +6,10 @@ namespace gradsync::scenario_table {
 
 template <>
 struct EnumNames<ClusterSpec::Library> {
-  static constexpr std::array<std::pair<const char*, ClusterSpec::Library>, 2> kNames{
-      {{"gloo", ClusterSpec::Library::kGloo}, {"nccl", ClusterSpec::Library::kNccl}}};
+  static constexpr std::array<std::pair<const char*, ClusterSpec::Library>, 3> kNames{
+      {{"gloo", ClusterSpec::Library::kGloo},
+       {"nccl", ClusterSpec::Library::kNccl},
+       {"rccl", ClusterSpec::Library::kRccl}}};
 };
 
 template <>
@@ -29,10 +31,24 @@ struct EnumNames<ClusterSpec::CpuVendor> {
 
 template <>
 struct EnumNames<ClusterSpec::NodeTopology> {
-  static constexpr std::array<std::pair<const char*, ClusterSpec::NodeTopology>, 3> kNames{
+  static constexpr std::array<std::pair<const char*, ClusterSpec::NodeTopology>, 4> kNames{
       {{"switch", ClusterSpec::NodeTopology::kSwitch},
        {"cube_mesh", ClusterSpec::NodeTopology::kCubeMesh},
-       {"pcie_tree", ClusterSpec::NodeTopology::kPcieTree}}};
+       {"pcie_tree", ClusterSpec::NodeTopology::kPcieTree},
+       {"full_mesh", ClusterSpec::NodeTopology::kFullMesh}}};
+};
+
+template <>
+struct EnumNames<ClusterSpec::NetworkKind> {
+  using E = ClusterSpec::NetworkKind;
+  static constexpr std::array<std::pair<const char*, E>, 7> kNames{
+      {{"as_described", E::kAsDescribed},
+       {"infiniband", E::kInfiniband},
+       {"roce", E::kRoce},
+       {"efa", E::kEfa},
+       {"tcpx", E::kTcpx},
+       {"slingshot", E::kSlingshot},
+       {"tcp", E::kTcp}}};
 };
 
 template <>
@@ -117,6 +133,60 @@ Section software_section() {
   };
 }
 
+Section network_section() {
+  return {
+      .name = "network",
+      .description =
+          "What NCCL gets from the network between nodes, besides the line rate of `inter_node`. "
+          "A null value is taken from the network's kind, as estimated over published tables "
+          "([clusters.md](clusters.md)).",
+      .fields =
+          {
+              field(
+                  "kind", SCENARIO_MEMBER(cluster.network.kind), any(),
+                  "`as_described`: `inter_node` is what messages get, nothing is added. `tcpx` is "
+                  "GPUDirect-TCPX and TCPXO."),
+              field("payload", SCENARIO_MEMBER(cluster.network.payload), above(0),
+                    "Share of the line rate available to the payload.", {.examples = {0.93}}),
+              field("latency", SCENARIO_MEMBER(cluster.network.latency), at_least(0),
+                    "Added to each hop between nodes.", {.examples = {"7us"}}),
+              field("handshake", SCENARIO_MEMBER(cluster.network.handshake), at_least(0),
+                    "Added to each hop between nodes of LL128 and Simple, whose messages are long.",
+                    {.examples = {"60us"}}),
+          },
+  };
+}
+
+Section kernels_section() {
+  return {
+      .name = "nccl",
+      .description =
+          "The speed of NCCL's kernels on these GPUs. A null value is taken from the generation, "
+          "as estimated over published tables ([clusters.md](clusters.md)).",
+      .fields =
+          {
+              field("launch", SCENARIO_MEMBER(cluster.nccl.launch), at_least(0),
+                    "From the call until the first byte moves.", {.examples = {"1us"}}),
+              field("hop_scale", SCENARIO_MEMBER(cluster.nccl.hop_scale), at_least(0),
+                    "Multiplies the latencies of a hop inside a node in NCCL's tables.",
+                    {.examples = {3.1}}),
+              field("ll_bandwidth", SCENARIO_MEMBER(cluster.nccl.ll_bandwidth), above(0),
+                    "Bus bandwidth of LL inside a node.", {.examples = {"46GBps"}}),
+              field("channel_bandwidth", SCENARIO_MEMBER(cluster.nccl.channel_bandwidth), above(0),
+                    "Of one channel of a tree with Simple; other protocols' are in proportion.",
+                    {.examples = {"12GBps"}}),
+              field("nvls_bandwidth", SCENARIO_MEMBER(cluster.nccl.nvls_bandwidth), above(0),
+                    "Bytes of a message per second that the kernels of one GPU move with NVLS.",
+                    {.examples = {"294GBps"}}),
+              field("nvls_step", SCENARIO_MEMBER(cluster.nccl.nvls_step), at_least(0),
+                    "Time per head and round of chunks with NVLS.", {.examples = {"0.5us"}}),
+              field("nvls", SCENARIO_MEMBER(cluster.nccl.nvls), any(),
+                    "Use NVLS where the switches support it (NCCL_NVLS_ENABLE). Off on clouds whose "
+                    "network plugin turns it off."),
+          },
+  };
+}
+
 Section dragonfly_section() {
   return {
       .name = "dragonfly",
@@ -154,7 +224,9 @@ std::vector<Field> cluster_fields() {
             {.examples = {"50Gf", "15Tf"}, .other_names = {"flops"}}),
       field("library", SCENARIO_MEMBER(cluster.library), any(),
             "The library whose algorithms and costs are simulated. With `nccl`, NCCL's own cost "
-            "model chooses algorithm and protocol."),
+            "model chooses algorithm and protocol; `rccl` is AMD's library.",
+            {.default_text = "`nccl` where the cluster describes GPUs (`generation`, "
+                             "`node_topology`, `network`, ...), else `gloo`"}),
       field("generation", SCENARIO_MEMBER(cluster.generation), any(),
             "Generation of the GPUs; NCCL's constants depend on it."),
       field("cpu_vendor", SCENARIO_MEMBER(cluster.cpu_vendor), any(),
@@ -162,11 +234,16 @@ std::vector<Field> cluster_fields() {
       field("gpu_direct", SCENARIO_MEMBER(cluster.gpu_direct), any(),
             "Adapters read and write GPU memory directly (GPUDirect RDMA). Without it NCCL does "
             "not use LL128 between nodes."),
-      field("node_topology", SCENARIO_MEMBER(cluster.node_topology), any(),
-            "Links inside a node. `switch`: each GPU has its own cable to a switch that is never "
-            "the bottleneck (NVSwitch, or the memory of a machine without GPUs). `cube_mesh`: the "
-            "NVLinks of a DGX-1 V100 (8 GPUs, each with one or two links to four others). "
-            "`pcie_tree`: see `pcie_tree`."),
+      field("gpu_peer_to_peer", SCENARIO_MEMBER(cluster.gpu_peer_to_peer), any(),
+            "GPUs without NVLink access each other's memory over PCIe. If false, their messages "
+            "go through the host's memory."),
+      field(
+          "node_topology", SCENARIO_MEMBER(cluster.node_topology), any(),
+          "Links inside a node. `switch`: each GPU has its own cable to a switch that is never the "
+          "bottleneck (NVSwitch, or the memory of a machine without GPUs). `cube_mesh`: the NVLinks "
+          "of a DGX-1 V100 (8 GPUs, each with one or two links to four others). `full_mesh`: a link "
+          "from each GPU to every other (xGMI; the four GPUs of a GH200 node). `pcie_tree`: see "
+          "`pcie_tree`."),
       field("topology", SCENARIO_MEMBER(cluster.topology), any(),
             "How the nodes are joined. `star`: one switch that is never the bottleneck. "
             "`leaf_spine`, `fat_tree`, `torus`, `dragonfly`: see the object of that name."),
@@ -241,7 +318,7 @@ Section cluster_section() {
           {
               link("intra_node",
                    "The link from each GPU to the switch of its node (NVLink, PCIe, memory); in a "
-                   "cube mesh, each single NVLink.",
+                   "mesh, each single link.",
                    SCENARIO_MEMBER(cluster.intra_node.bandwidth),
                    SCENARIO_MEMBER(cluster.intra_node.latency), {"300GBps"}, {"3us"}),
               pcie_tree_section(),
@@ -255,6 +332,8 @@ Section cluster_section() {
               torus_section(),
               dragonfly_section(),
               software_section(),
+              network_section(),
+              kernels_section(),
           },
       .accepts_file = true,
   };

@@ -33,7 +33,7 @@ ClusterSpec h100() {
 }
 
 Candidate rated(const Model& model, Algorithm algorithm, Protocol protocol, Bytes bytes) {
-  return model.choose(bytes, &algorithm, &protocol);
+  return model.candidates(bytes, algorithm, protocol).front();
 }
 
 double us(Seconds seconds) {
@@ -66,10 +66,10 @@ TEST_CASE("NCCL's model of one A100 node") {
   CHECK(tree.bandwidth.value == Approx(110.4e9));
   CHECK(us(tree.time) == Approx(64.4 + 67108864 / (110400.0 * 0.8)));
   // Small: LL; then LL128 where 25.6 us more of latency are made up for; then Simple.
-  CHECK(model.choose(1024, nullptr, nullptr).protocol == Protocol::kLl);
-  CHECK(model.choose(4 << 20, nullptr, nullptr).protocol == Protocol::kLl128);
-  CHECK(model.choose(1 << 30, nullptr, nullptr).protocol == Protocol::kSimple);
-  CHECK(model.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
+  CHECK(model.candidates(1024).front().protocol == Protocol::kLl);
+  CHECK(model.candidates(4 << 20).front().protocol == Protocol::kLl128);
+  CHECK(model.candidates(1 << 30).front().protocol == Protocol::kSimple);
+  CHECK(model.candidates(1 << 30).front().algorithm == Algorithm::kRing);
 }
 
 TEST_CASE("NCCL's model across nodes") {
@@ -91,8 +91,8 @@ TEST_CASE("NCCL's model across nodes") {
   CHECK(us(tree.latency) == Approx(14.0 + 2 * (7 * 1.25 + 2 * 8.5)));
   CHECK(tree.bandwidth.value == Approx(142.4e9 * 120 / 128 / 2));
   // Many ranks and few bytes: a tree.
-  CHECK(Model(a100(), 1024).choose(1 << 20, nullptr, nullptr).algorithm == Algorithm::kTree);
-  CHECK(Model(a100(), 16).choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
+  CHECK(Model(a100(), 1024).candidates(1 << 20).front().algorithm == Algorithm::kTree);
+  CHECK(Model(a100(), 16).candidates(1 << 30).front().algorithm == Algorithm::kRing);
 }
 
 TEST_CASE("NCCL's tree between two nodes has twice an adapter's bandwidth inside them") {
@@ -105,12 +105,12 @@ TEST_CASE("NCCL's tree between two nodes has twice an adapter's bandwidth inside
         Approx(4 * 12e9 * 16 / 30));
   CHECK(rated(two, Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
         Approx(4 * 24e9 * 0.92 / 2));
-  CHECK(two.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kTree);
+  CHECK(two.candidates(1 << 30).front().algorithm == Algorithm::kTree);
   // From three nodes on it is the adapters that are counted. NVIDIA/nccl#527 measured the step.
   const Model three(cluster, 24);
   CHECK(rated(three, Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
         Approx(4 * 12e9 * 0.92 / 2));
-  CHECK(three.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
+  CHECK(three.candidates(1 << 30).front().algorithm == Algorithm::kRing);
   // A GPU that has no more to give sets the bound.
   cluster.intra_node = {{64e9}, Seconds(0)};
   CHECK(rated(Model(cluster, 16), Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
@@ -126,7 +126,7 @@ TEST_CASE("NVLS is for NVSwitch nodes of Hopper and later") {
   const Candidate nvls = rated(one, Algorithm::kNvls, Protocol::kSimple, 1 << 30);
   CHECK(us(nvls.latency) == Approx(25.0));
   CHECK(nvls.bandwidth.value == Approx(8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14).epsilon(1e-3));
-  CHECK(one.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kNvls);
+  CHECK(one.candidates(1 << 30).front().algorithm == Algorithm::kNvls);
   const Model four(h100(), 32);
   CHECK(four.allows(Algorithm::kNvlsTree, Protocol::kSimple));
   CHECK_FALSE(four.allows(Algorithm::kNvls, Protocol::kSimple));
@@ -142,8 +142,34 @@ TEST_CASE("LL128 needs NVLink inside a node and GPUDirect between nodes") {
   CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kRing, Protocol::kLl128));
   cluster.node_topology = ClusterSpec::NodeTopology::kPcieTree;
   CHECK_FALSE(Model(cluster, 8).allows(Algorithm::kRing, Protocol::kLl128));
-  const Protocol ll128 = Protocol::kLl128;
-  CHECK_THROWS_WITH(Model(cluster, 8).choose(1, nullptr, &ll128), contains("LL128 needs NVLink"));
+  CHECK_THROWS_WITH(Model(cluster, 8).candidates(1, {}, Protocol::kLl128),
+                    contains("LL128 needs NVLink"));
+}
+
+TEST_CASE("a network's plugin rules protocols out between nodes") {
+  ClusterSpec cluster = a100();
+  cluster.network.kind = ClusterSpec::NetworkKind::kEfa;
+  CHECK(Model(cluster, 8).allows(Algorithm::kRing, Protocol::kLl));
+  CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kTree, Protocol::kLl));
+  CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kTree, Protocol::kLl128));
+  CHECK(Model(cluster, 16).allows(Algorithm::kTree, Protocol::kSimple));
+  cluster = h100();
+  cluster.network.kind = ClusterSpec::NetworkKind::kEfa;
+  CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kTree, Protocol::kLl));
+  CHECK(Model(cluster, 16).allows(Algorithm::kTree, Protocol::kLl128));
+  cluster.network.kind = ClusterSpec::NetworkKind::kTcpx;
+  CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kTree, Protocol::kLl128));
+  cluster.nccl.nvls = false;
+  CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kNvlsTree, Protocol::kSimple));
+}
+
+TEST_CASE("few fast channels are cut in two before they are laid twice") {
+  ClusterSpec cluster = h100();
+  cluster.nics_per_node = 1;
+  cluster.gpus_per_node = 1;
+  // One adapter of 400 Gb/s: 48 GB/s for one channel, so two of 24 and then four.
+  CHECK(rated(Model(cluster, 2), Algorithm::kTree, Protocol::kSimple, 1 << 30).channels == 4);
+  CHECK(rated(Model(h100(), 16), Algorithm::kTree, Protocol::kSimple, 1 << 30).channels == 16);
 }
 
 TEST_CASE("small messages keep few channels") {
@@ -157,6 +183,8 @@ TEST_CASE("small messages keep few channels") {
 
 TEST_CASE("the explanation lists what was rated and marks what was chosen") {
   const Model model(a100(), 8);
-  const std::string text = explain(model, 1024, model.choose(1024, nullptr, nullptr));
-  CHECK_THAT(text, contains("ring       ll") && contains("<- chosen") && contains("tree"));
+  const auto mover = [](const Candidate&) { return Seconds(77e-6); };
+  const std::string text = explain(model, 1024, model.candidates(1024).front(), mover);
+  CHECK_THAT(text, contains("ring       ll") && contains("<- chosen") && contains("tree") &&
+                       contains("77.0"));
 }

@@ -31,15 +31,16 @@ Scenario scenario_of(const AccuracyTable& table, const Json& cluster, std::int64
                         overrides);
 }
 
-void simulate_allreduce_rows(AccuracyTable& table, const Json& cluster) {
+/// `set`: assignments to the scenario; the times go into `member` of the rows.
+void simulate_allreduce_rows(AccuracyTable& table, const Json& cluster, const Json& set,
+                             Seconds AccuracyRow::*member) {
   std::map<std::int64_t, std::vector<AccuracyRow*>> by_ranks;
   for (AccuracyRow& row : table.rows) by_ranks[row.ranks].push_back(&row);
   for (const auto& [ranks, rows] : by_ranks) {
     std::vector<Bytes> sizes;
     for (const AccuracyRow* row : rows) sizes.push_back(row->bytes);
-    const BenchTable bench =
-        simulate_allreduces(scenario_of(table, cluster, ranks, Json::object()), sizes);
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i]->simulated = bench.rows.at(i).time;
+    const BenchTable bench = simulate_allreduces(scenario_of(table, cluster, ranks, set), sizes);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i]->*member = bench.rows.at(i).time;
   }
 }
 
@@ -75,7 +76,9 @@ void simulate_table(AccuracyTable& table, const Json& cluster) {
   if (table.is_training) {
     simulate_training_rows(table, cluster);
   } else {
-    simulate_allreduce_rows(table, cluster);
+    simulate_allreduce_rows(table, cluster, Json::object(), &AccuracyRow::simulated);
+    if (table.left_out.is_null() || !cluster.is_null()) return;
+    simulate_allreduce_rows(table, cluster, table.left_out, &AccuracyRow::left_out);
   }
 }
 

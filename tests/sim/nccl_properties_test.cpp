@@ -1,0 +1,165 @@
+// What must hold of NCCL's times whatever the constants: over the clusters that come with gradsync,
+// and over random ones.
+
+#include <filesystem>
+#include <random>
+
+#include "gradsync/simulator/collective/analytic.hpp"
+#include "gradsync/simulator/platform/links.hpp"
+#include "tests/sim/algorithm_cases.hpp"
+#include "tests/support/paths.hpp"
+
+using namespace gradsync;
+using namespace gradsync::test;
+
+namespace {
+
+/// All-reduces on one cluster, timed by the closed form.
+class Timer {
+ public:
+  Timer(const ClusterSpec& cluster, int ranks, const CommunicationSpec& communication = {})
+      : links_(make_structural_links(cluster, ranks)),
+        timer_(*links_),
+        planner_(cluster, communication, ranks,
+                 [this](int from, int to) { return links_->latency(from, to); }) {}
+
+  double us(double bytes) {
+    const auto whole = static_cast<Bytes>(bytes) / 4 * 4;
+    const auto plan = planner_.plan(allreduce_of(whole), false);
+    way_ = plan->name;
+    return timer_.duration(plan, whole).count() * 1e6;
+  }
+  const std::string& way() const noexcept { return way_; }
+
+ private:
+  std::unique_ptr<Links> links_;
+  AnalyticTimer timer_;
+  Planner planner_;
+  std::string way_;
+};
+
+std::vector<ClusterSpec> shipped_gpu_clusters() {
+  namespace fs = std::filesystem;
+  const fs::path scenarios = fs::path(source_dir()) / "scenarios";
+  std::vector<ClusterSpec> clusters;
+  for (const auto& entry : fs::directory_iterator(scenarios / "clusters")) {
+    const std::string name = entry.path().filename().string();
+    const Scenario scenario =
+        parse_scenario(R"({"backend": "sim", "ranks": 2, "cluster": "clusters/)" + name + "\"}",
+                       "test.json", scenarios.string());
+    if (scenario.cluster.library == ClusterSpec::Library::kGloo) continue;
+    clusters.push_back(scenario.cluster);
+  }
+  REQUIRE(clusters.size() >= 22);
+  return clusters;
+}
+
+/// The largest fall of the time from one size to the next.
+void check_growth(const ClusterSpec& cluster, int ranks, double factor) {
+  Timer timer(cluster, ranks);
+  double before = timer.us(1024);
+  std::string way = timer.way();
+  for (double bytes = 1024 * factor; bytes <= 1024. * 1024 * 1024; bytes *= factor) {
+    const double now = timer.us(bytes);
+    if (now < 0.9 * before) {
+      CAPTURE(cluster.name, ranks, bytes, way, before, timer.way(), now);
+      CHECK(now >= 0.9 * before);
+    }
+    before = now;
+    way = timer.way();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no shipped cluster has a time that falls by more than 10 % with growing size") {
+  for (const ClusterSpec& cluster : shipped_gpu_clusters()) {
+    const bool one_node = cluster.name == "8x4090" || cluster.name == "2x-pcie";
+    for (const int ranks : {2, 3, 4, 8, 16, 24, 72, 144}) {
+      if (one_node && ranks > cluster.gpus_per_node) continue;
+      check_growth(cluster, ranks, 1.1);
+    }
+    if (!one_node) check_growth(cluster, 512, 2);
+  }
+}
+
+TEST_CASE("a link's bandwidth and latency act as they should on random clusters, for one choice") {
+  std::mt19937 random(20);
+  const auto any = [&](double low, double high) {
+    return low * std::pow(high / low, std::uniform_real_distribution<double>(0, 1)(random));
+  };
+  using Generation = ClusterSpec::Generation;
+  for (int i = 0; i < 150; ++i) {
+    ClusterSpec cluster;
+    cluster.library = ClusterSpec::Library::kNccl;
+    cluster.generation = std::array{Generation::kVolta, Generation::kAmpere, Generation::kHopper,
+                                    Generation::kBlackwell}[random() % 4];
+    cluster.gpus_per_node = 1 << random() % 4;
+    cluster.nics_per_node = std::min<std::int64_t>(cluster.gpus_per_node, 1 << random() % 4);
+    cluster.intra_node = {{any(10e9, 900e9)}, Seconds(0)};
+    cluster.inter_node = {{any(0.1e9, 100e9)}, Seconds(any(1e-7, 1e-4))};
+    const int ranks = static_cast<int>(cluster.gpus_per_node * (1 + random() % 9));
+    if (ranks < 2) continue;
+    CommunicationSpec way;
+    way.algorithm = random() % 2 == 0 ? Algorithm::kRing : Algorithm::kTree;
+    way.protocol =
+        random() % 2 == 0 ? CommunicationSpec::Protocol::kSimple : CommunicationSpec::Protocol::kLl;
+    const double bytes = any(1e3, 1e9);
+    const double time = Timer(cluster, ranks, way).us(bytes);
+    CAPTURE(i, ranks, bytes, time);
+    const auto with = [&](auto change) {
+      ClusterSpec changed = cluster;
+      change(changed);
+      return Timer(changed, ranks, way).us(bytes);
+    };
+    constexpr double kRounding = 1 + 1e-9;
+    CHECK(with([](ClusterSpec& c) { c.inter_node.bandwidth.value *= 1.4; }) <= time * kRounding);
+    CHECK(with([](ClusterSpec& c) { c.intra_node.bandwidth.value *= 1.4; }) <= time * kRounding);
+    CHECK(with([](ClusterSpec& c) { c.inter_node.latency *= 2; }) >= time / kRounding);
+    CHECK(Timer(cluster, ranks, way).us(bytes * 1.1) >= time / kRounding);
+    cluster.nics_per_node = 1;  // all that is there is then one switch, and one way to it
+    check_growth(cluster, ranks, 1.5);
+  }
+}
+
+TEST_CASE("bytes move at the rate of the link, whatever the table of speeds has") {
+  ClusterSpec cluster;
+  cluster.library = ClusterSpec::Library::kNccl;
+  cluster.gpus_per_node = 1;
+  cluster.gpu_direct = false;
+  cluster.intra_node = {{50e9}, Seconds(0)};
+  double before = 1e18;
+  // NCCL's table has 1.2, 2.4 and 3 GB/s, and nothing between.
+  for (const double gbps : {8., 9.4, 10., 15., 18., 20., 40.}) {
+    cluster.inter_node = {{gbps / 8 * 1e9}, Seconds(0)};
+    constexpr double kBytes = 102e6;
+    const double us = Timer(cluster, 2).us(kBytes);
+    CAPTURE(gbps, us);
+    CHECK(us < before);
+    CHECK(us == Approx(kBytes / (gbps / 8 * 1e9) * 1e6).epsilon(0.03));
+    before = us;
+  }
+}
+
+TEST_CASE("a forced tree has the channels that an adapter of 400 Gb/s needs") {
+  ClusterSpec cluster = hopper_nodes(1, 1);
+  CommunicationSpec way;
+  way.algorithm = Algorithm::kTree;
+  constexpr double kBytes = 4e9;
+  CHECK(kBytes / Timer(cluster, 2, way).us(kBytes) / 1e3 > 40);  // GB/s
+}
+
+TEST_CASE("NVLS has nearly the same algorithm bandwidth for 4 GPUs and for 64") {
+  ClusterSpec cluster = hopper_nodes(64, 64);
+  cluster.generation = ClusterSpec::Generation::kBlackwell;
+  cluster.intra_node = {{721.8e9}, Seconds(0)};
+  constexpr double kBytes = 16. * (1 << 30);
+  std::vector<double> gbps;
+  for (const int ranks : {4, 8, 16, 64}) {
+    Timer timer(cluster, ranks);
+    gbps.push_back(kBytes / timer.us(kBytes) / 1e3);
+    CHECK_THAT(timer.way(), contains("nvls"));
+  }
+  CHECK(*std::max_element(gbps.begin(), gbps.end()) <
+        1.08 * *std::min_element(gbps.begin(), gbps.end()));
+}
