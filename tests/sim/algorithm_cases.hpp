@@ -72,8 +72,8 @@ inline SimulationOptions options_of(const Case& c, Fidelity fidelity) {
 
 inline double time_of(const Case& c, std::int64_t elements, Fidelity fidelity) {
   const RunOutcome outcome = simulate(
-      c.cluster, c.ranks, options_of(c, fidelity), [&](const RankWorld& world, RankReport&) {
-        world.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
+      c.cluster, c.ranks, options_of(c, fidelity), [&](const RankRuntime& runtime, RankReport&) {
+        runtime.process_group->allreduce(meta(elements), ReduceOp::kSum, {})->wait();
       });
   for (const RankReport& report : outcome.reports) REQUIRE(report.error.empty());
   return outcome.simulated->count();
