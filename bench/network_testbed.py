@@ -19,9 +19,7 @@ where the kernel refuses one of these, it ends with 77: CTest counts that as ski
 """
 
 import argparse
-import contextlib
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -29,11 +27,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from namespace_network import Network, run
+from testbed_tables import plot, print_tables, progress
 
 _SKIPPED = 77
 _TIMEOUT_S = 300
-_SUBNET = "10.213.77"
 _WARMUP_STEPS = 2  # before the buckets are rebuilt, and one more
 _GRIDS = {
     "smoke": {"mbit": [250], "ranks": [2], "caps_mb": [1], "models": ["handbook"], "steps": 4},
@@ -96,63 +95,6 @@ def _why_not_here() -> "str | None":
     if subprocess.run(["chrt", "--fifo", "1", "true"], capture_output=True).returncode != 0:
         return "ranks may not run before everything else (chrt --fifo)"
     return None
-
-
-class Network:
-    """Namespaces 0 to ranks - 1, joined by a bridge, each behind a cable of `mbit` Mbit/s."""
-
-    def __init__(self, ranks: int, mbit: int):
-        self.ranks, self.mbit = ranks, mbit
-        self._bridge = f"gsb{os.getpid() % 100000}"
-        self._cleanup = contextlib.ExitStack()
-
-    def __enter__(self) -> "Network":
-        with contextlib.ExitStack() as cleanup:  # undoes what was done if a later command fails
-            self._add(cleanup, "link", self._bridge, "type", "bridge")
-            _ip("link", "set", self._bridge, "up")
-            for rank in range(self.ranks):
-                self._add_rank(cleanup, rank)
-            self._cleanup = cleanup.pop_all()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._cleanup.close()
-
-    def namespace(self, rank: int) -> str:
-        return f"{self._bridge}-{rank}"
-
-    def address(self, rank: int) -> str:
-        return f"{_SUBNET}.{rank + 1}"
-
-    def _add_rank(self, cleanup: contextlib.ExitStack, rank: int) -> None:
-        name, outside = self.namespace(rank), f"{self._bridge}v{rank}"
-        self._add(cleanup, "netns", name)
-        _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
-        _ip("link", "set", outside, "master", self._bridge, "up")
-        _ip("-n", name, "addr", "add", f"{self.address(rank)}/24", "dev", "eth0")
-        _ip("-n", name, "link", "set", "eth0", "up")
-        _ip("-n", name, "link", "set", "lo", "up")
-        # What a scheme that paces (BBR) makes of a token bucket is not what it makes of a cable.
-        sysctl = ["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"]
-        _run(["ip", "netns", "exec", name, *sysctl])
-        limit = ["root", "tbf", "rate", f"{self.mbit}mbit", "burst", "64kb", "latency", "50ms"]
-        _run(["tc", "qdisc", "add", "dev", outside, *limit])
-        _run(["tc", "-n", name, "qdisc", "add", "dev", "eth0", *limit])
-
-    @staticmethod
-    def _add(cleanup: contextlib.ExitStack, kind: str, name: str, *rest: str) -> None:
-        _ip(kind, "add", name, *rest)
-        cleanup.callback(_ip, kind, "del", name)
-
-
-def _ip(*arguments: str) -> None:
-    _run(["ip", *arguments])
-
-
-def _run(command: list) -> None:
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed: {result.stderr.strip()}")
 
 
 def handbook_profile(overlap: bool) -> dict:
@@ -234,7 +176,7 @@ class Bench:
                             "predicted": self._simulated(cluster, profile, ranks, cap_mb),
                         }
                         cells.append(cell)
-                        print(_progress(cell), file=sys.stderr, flush=True)
+                        print(progress(cell), file=sys.stderr, flush=True)
         return cells
 
     def _calibrate(self, network: Network) -> dict:
@@ -306,7 +248,7 @@ class Bench:
         scenario = self._scenario(profile, ranks, cap_mb, {"cluster": cluster})
         out = scenario.parent / "out"
         command = [str(self._gradsync), "run", str(scenario), "--backend", "sim", "--out", str(out)]
-        _run(command)
+        run(command)
         steps = _steps(out)
         return {key: steps[key] for key in ("step", "exposed")}
 
@@ -353,96 +295,6 @@ def _steps(out: pathlib.Path) -> dict:
 def _spread(runs: list, key: str) -> dict:
     values = [run[key] for run in runs]
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def _error(cell: dict, key: str) -> float:
-    measured = cell["measured"][key]["median"]
-    return (cell["predicted"][key] - measured) / measured
-
-
-def _progress(cell: dict) -> str:
-    return (
-        f"{cell['mbit']} Mbit/s, {cell['model']}, overlap {'on' if cell['overlap'] else 'off'}, "
-        f"{cell['bucket_cap_mb']} MB, {cell['ranks']} ranks: step "
-        f"{cell['measured']['step']['median'] * 1e3:.1f} ms measured, "
-        f"{cell['predicted']['step'] * 1e3:.1f} predicted ({_error(cell, 'step'):+.1%}); exposed "
-        f"{cell['measured']['exposed']['median'] * 1e3:.1f}, "
-        f"{cell['predicted']['exposed'] * 1e3:.1f} ({_error(cell, 'exposed'):+.1%})"
-    )
-
-
-def print_tables(cells: list) -> None:
-    print("| Mbit/s | cells | step: median error | worst | exposed communication: median error | worst |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for mbit in sorted({cell["mbit"] for cell in cells}) + [None]:
-        chosen = [cell for cell in cells if mbit is None or cell["mbit"] == mbit]
-        row = [str(mbit or "all"), str(len(chosen))]
-        for key in ("step", "exposed"):
-            errors = [abs(_error(cell, key)) for cell in chosen if math.isfinite(_error(cell, key))]
-            row += [f"{statistics.median(errors):.1%}", f"{max(errors):.1%}"]
-        print("| " + " | ".join(row) + " |")
-    print()
-    print("| Mbit/s | model | overlap | cap, MB | ranks | step, ms (min to max) | predicted | error | exposed, ms | predicted | error |")
-    print("| --- " * 11 + "|")
-    for cell in cells:
-        step, exposed = cell["measured"]["step"], cell["measured"]["exposed"]
-        print(
-            f"| {cell['mbit']} | {cell['model']} | {'on' if cell['overlap'] else 'off'} "
-            f"| {cell['bucket_cap_mb']} | {cell['ranks']} "
-            f"| {step['median'] * 1e3:.1f} ({step['min'] * 1e3:.1f} to {step['max'] * 1e3:.1f}) "
-            f"| {cell['predicted']['step'] * 1e3:.1f} | {_error(cell, 'step'):+.1%} "
-            f"| {exposed['median'] * 1e3:.1f} | {cell['predicted']['exposed'] * 1e3:.1f} "
-            f"| {_error(cell, 'exposed'):+.1%} |"
-        )
-
-
-_COLOURS = ["#1b6ca8", "#c8553d", "#3d8b57", "#7a5195", "#b8860b"]
-
-
-def plot(cells: list) -> str:
-    """Predicted over measured step time in an SVG, one mark a cell, one colour a bandwidth."""
-    size, left, top = 420, 70, 20
-    values = [v * 1e3 for c in cells for v in (c["predicted"]["step"], c["measured"]["step"]["median"])]
-    low, high = math.log10(min(values) * 0.9), math.log10(max(values) * 1.1)
-
-    def at(milliseconds: float) -> float:
-        return (math.log10(milliseconds) - low) / (high - low) * size
-
-    def point(x_ms: float, y_ms: float) -> str:
-        return f"{left + at(x_ms):.1f},{top + size - at(y_ms):.1f}"
-
-    ends = 10**low, 10**high
-    svg = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + size + 150} {top + size + 60}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect x="{left}" y="{top}" width="{size}" height="{size}" fill="none" stroke="#888"/>',
-    ]
-    for factor, dash in ((1, ""), (1.05, "4 3"), (1 / 1.05, "4 3")):
-        clipped = [e / max(1, factor) for e in ends] if factor > 1 else [e / min(1, factor) for e in ends]
-        start, end = (max(ends[0], clipped[0]), min(ends[1], clipped[1]))
-        svg.append(
-            f'<polyline points="{point(start, start * factor)} {point(end, end * factor)}" '
-            f'stroke="#888" stroke-dasharray="{dash}" fill="none"/>'
-        )
-    for tick in (200, 500, 1000, 2000, 5000):
-        if ends[0] < tick < ends[1]:
-            x, y = left + at(tick), top + size - at(tick)
-            svg.append(f'<text x="{x:.1f}" y="{top + size + 18}" text-anchor="middle">{tick}</text>')
-            svg.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
-    for index, mbit in enumerate(sorted({cell["mbit"] for cell in cells})):
-        colour = _COLOURS[index % len(_COLOURS)]
-        for cell in (cell for cell in cells if cell["mbit"] == mbit):
-            x, y = point(cell["measured"]["step"]["median"] * 1e3, cell["predicted"]["step"] * 1e3).split(",")
-            svg.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}" fill-opacity="0.6"/>')
-        y = top + 16 + 18 * index
-        svg.append(f'<circle cx="{left + size + 16}" cy="{y - 4}" r="4" fill="{colour}"/>')
-        svg.append(f'<text x="{left + size + 26}" y="{y}">{mbit} Mbit/s</text>')
-    svg.append(f'<text x="{left + size / 2}" y="{top + size + 40}" text-anchor="middle">measured step, ms</text>')
-    svg.append(
-        f'<text transform="translate(16 {top + size / 2}) rotate(-90)" text-anchor="middle">predicted step, ms</text>'
-    )
-    svg.append(f'<text x="{left + size + 10}" y="{top + size}">dashed: +-5%</text>')
-    return "\n".join(svg + ["</svg>"]) + "\n"
 
 
 if __name__ == "__main__":

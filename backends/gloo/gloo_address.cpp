@@ -51,12 +51,12 @@ std::string text_of(const sockaddr_in6& address) {
   return ::inet_ntop(AF_INET6, &address.sin6_addr, text.data(), text.size());
 }
 
-void make_nobodys(sockaddr_in& address, int port) {
+void set_nobodys(sockaddr_in& address, int port) {
   address.sin_addr.s_addr = INADDR_ANY;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
 }
 
-void make_nobodys(sockaddr_in6& address, int port) {
+void set_nobodys(sockaddr_in6& address, int port) {
   address.sin6_addr = in6addr_any;
   address.sin6_port = htons(static_cast<std::uint16_t>(port));
 }
@@ -98,7 +98,7 @@ DeadPort::~DeadPort() {
 void make_nobodys(std::vector<char>& published, int port) {
   std::vector<char> changed = published;
   for_each_address(published, [&](std::size_t at, auto address) {
-    make_nobodys(address, port);
+    set_nobodys(address, port);
     std::memcpy(changed.data() + at, &address, sizeof(address));
     return true;
   });

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/backends/rank/rank_reports.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/rank_report_json.hpp"
 
 namespace gradsync {
@@ -34,11 +35,7 @@ std::string answer_key(std::int64_t number, int rank) {
   return fmt::format("dump/{}/{}", number, rank);
 }
 
-std::string to_text(const RankReport& report) {
-  return to_json(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-std::atomic<int> handler_fd = -1;
+std::atomic<int> dump_signal_fd = -1;
 
 void notify(int fd) {
   const std::uint64_t one = 1;
@@ -47,7 +44,7 @@ void notify(int fd) {
 
 extern "C" void on_sigusr1(int) {
   const int saved = errno;
-  notify(handler_fd);
+  notify(dump_signal_fd);
   errno = saved;
 }
 
@@ -60,7 +57,7 @@ DumpService::DumpService(const RankEnvironment& environment, Seconds connect_tim
       snapshot_(std::move(snapshot)),
       job_(connect_job_store(environment, connect_timeout)),
       signal_fd_(::eventfd(0, EFD_CLOEXEC)) {
-  handler_fd = signal_fd_;
+  dump_signal_fd = signal_fd_;
   struct sigaction action {};
   action.sa_handler = on_sigusr1;
   action.sa_flags = SA_RESTART;
@@ -84,7 +81,8 @@ void DumpService::answer_store() {
   for (std::int64_t number = 1; !stopped_;) {
     try {
       job_.store->get(request_key(number), kLong);
-      set_large(*job_.store, answer_key(number, rank_), to_text(snapshot_()), kAnswerTime);
+      set_large(*job_.store, answer_key(number, rank_), dump_json(to_json(snapshot_())),
+                kAnswerTime);
       ++number;
     } catch (const StoreTimeout&) {
       continue;

@@ -15,6 +15,7 @@
 #include "gradsync/backends/rank/dump_service.hpp"
 #include "gradsync/backends/rank/rank_reports.hpp"
 #include "gradsync/comm/comm_error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/core/wall_clock.hpp"
 #include "gradsync/testbed/faults/rendezvous_fault.hpp"
 #include "gradsync/testbed/record/exit_status.hpp"
@@ -85,7 +86,7 @@ void RankProcess::run(ProcessGroup& group, const Abort& abort, Clock& clock, Dev
   const std::unique_ptr<TerminationWatch, void (*)(TerminationWatch*)> clear_at_end(
       &termination_, [](TerminationWatch* watch) { watch->clear(); });
   if (environment_.rank == 0) {
-    publish_scenario(*job_.store, to_json(scenario_).dump(), scenario_.timeout);
+    publish_scenario(*job_.store, dump_json(to_json(scenario_)), scenario_.timeout);
     if (!options_.run_directory.empty()) note_store_address(options_.run_directory, environment_);
   }
   const DumpService dumps(environment_, scenario_.timeout, options_.run_directory, snapshot);

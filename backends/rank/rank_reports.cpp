@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/rank_report_json.hpp"
 
 namespace gradsync {
@@ -30,20 +31,12 @@ RankReport no_report(int rank) {
   return report;
 }
 
-std::string to_text(const RankReport& report) {
-  return to_json(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-}  // namespace
-
-namespace {
-
 void write_whole(const fs::path& file, const RankReport& report) {
   fs::create_directories(file.parent_path());
   const fs::path unfinished = file.string() + ".tmp";
   {
     std::ofstream out(unfinished, std::ios::binary | std::ios::trunc);
-    out << to_text(report) << '\n';
+    out << dump_json(to_json(report)) << '\n';
     out.close();
     if (!out) {
       throw Error(ErrorCode::kInternal, fmt::format("rank {}: cannot write {}; is the disk full?",
@@ -80,7 +73,7 @@ std::vector<RankReport> read_report_files(const std::string& run_directory, int 
 }
 
 void publish_report(Store& store, const RankReport& report, Seconds timeout) {
-  set_large(store, report_key(report.rank), to_text(report), timeout);
+  set_large(store, report_key(report.rank), dump_json(to_json(report)), timeout);
 }
 
 std::vector<RankReport> gather_reports(Store& store, int world_size, Seconds timeout) {

@@ -15,7 +15,7 @@ namespace {
 constexpr int kGraceMilliseconds = 500;
 constexpr int kTerminatedStatus = 128 + SIGTERM;
 
-std::atomic<int> handler_fd = -1;
+std::atomic<int> termination_signal_fd = -1;
 
 void signal(int fd) {
   const std::uint64_t one = 1;
@@ -24,7 +24,7 @@ void signal(int fd) {
 
 extern "C" void on_sigterm(int) {
   const int saved = errno;
-  signal(handler_fd);
+  signal(termination_signal_fd);
   errno = saved;
 }
 
@@ -32,7 +32,7 @@ extern "C" void on_sigterm(int) {
 
 TerminationWatch::TerminationWatch()
     : signal_fd_(::eventfd(0, EFD_CLOEXEC)), end_fd_(::eventfd(0, EFD_CLOEXEC)) {
-  handler_fd = signal_fd_;
+  termination_signal_fd = signal_fd_;
   struct sigaction action {};
   action.sa_handler = on_sigterm;
   action.sa_flags = SA_RESTART;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
+
 namespace gradsync {
 namespace {
 
@@ -17,19 +19,18 @@ std::string ended_key(int rank) {
 }
 
 std::string to_text(const Failure& failure) {
-  return nlohmann::json{{"rank", failure.rank},
-                        {"code", static_cast<int>(failure.code)},
-                        {"cause", failure.cause},
-                        {"time", failure.time.count()}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dump_json({{"rank", failure.rank},
+                    {"code", static_cast<int>(failure.code)},
+                    {"cause", failure.cause},
+                    {"time", failure.time.count()}});
 }
 
 Failure from_text(const std::string& text) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const auto json = parse_json(text);
     return {json.at("rank").get<int>(), static_cast<ErrorCode>(json.at("code").get<int>()),
             json.at("cause").get<std::string>(), Seconds(json.at("time").get<double>())};
-  } catch (const nlohmann::json::exception& e) {
+  } catch (const nlohmann::ordered_json::exception& e) {
     return {-1, ErrorCode::kInternal,
             fmt::format("the store's failure record cannot be read ({}): {}", e.what(), text),
             Seconds(0)};

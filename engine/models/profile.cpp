@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 
 namespace gradsync {
 namespace {
@@ -26,7 +27,7 @@ class Field {
       : value_(value), file_(file), pointer_(std::move(pointer)) {}
 
   [[noreturn]] void fail(std::string expected, std::string hint = "") const {
-    std::string found = value_.dump();
+    std::string found = dump_json(value_);
     if (found.size() > 60) found = found.substr(0, 57) + "...";
     throw ConfigError({.file = file_,
                        .pointer = pointer_,
@@ -152,7 +153,7 @@ std::int64_t ModelProfile::parameter_count() const {
 ModelProfile parse_profile(const std::string& text, const std::string& name) {
   Json json;
   try {
-    json = Json::parse(text);
+    json = parse_json(text);
   } catch (const Json::parse_error& error) {
     throw ConfigError({.file = name,
                        .pointer = "",

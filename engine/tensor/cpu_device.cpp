@@ -56,11 +56,6 @@ void require_same(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.numel() != b.numel()) mismatch(operation, a, b);
 }
 
-template <typename T>
-T* elements(const Tensor& tensor) {
-  return reinterpret_cast<T*>(tensor.data());
-}
-
 std::size_t count_of(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel());
 }

@@ -17,12 +17,6 @@ namespace {
 using cpu::Matrix;
 using cpu::Op;
 
-/// Null for an undefined tensor (a gradient that is not needed).
-template <typename T>
-T* elements(const Tensor& tensor) {
-  return reinterpret_cast<T*>(tensor.data());
-}
-
 std::int64_t columns_of(const Tensor& tensor) {
   return tensor.shape().back();
 }

@@ -87,4 +87,10 @@ class Tensor {
   DType dtype_ = DType::kFloat32;
 };
 
+/// The elements as T, without a check of dtype and device; null for an undefined tensor.
+template <typename T>
+T* elements(const Tensor& tensor) {
+  return reinterpret_cast<T*>(tensor.data());
+}
+
 }  // namespace gradsync

@@ -100,7 +100,7 @@ inline s4u::Link* add_shared_link(s4u::NetZone* zone, const std::string& name,
 }
 
 /// The links from a member of a star to its center; the reverse route mirrors them.
-using Links = std::vector<s4u::LinkInRoute>;
+using DirectedLinks = std::vector<s4u::LinkInRoute>;
 inline s4u::LinkInRoute up(s4u::SplitDuplexLink* cable) {
   return {cable, s4u::LinkInRoute::Direction::UP};
 }
@@ -109,14 +109,14 @@ inline s4u::LinkInRoute down(s4u::SplitDuplexLink* cable) {
 }
 
 /// In `star`: connects `member` through `links`.
-inline void plug(s4u::NetZone* star, const s4u::Host* member, const Links& links) {
+inline void plug(s4u::NetZone* star, const s4u::Host* member, const DirectedLinks& links) {
 #if SIMGRID_VERSION >= 40000
   star->add_route(member, nullptr, links, true);
 #else
   star->add_route(member->get_netpoint(), nullptr, nullptr, nullptr, links, true);
 #endif
 }
-inline void plug(s4u::NetZone* star, const Zone& member, const Links& links) {
+inline void plug(s4u::NetZone* star, const Zone& member, const DirectedLinks& links) {
 #if SIMGRID_VERSION >= 40000
   star->add_route(member.zone, nullptr, links, true);
 #else
@@ -136,7 +136,7 @@ inline s4u::NetZone* add_full(s4u::NetZone* parent, const std::string& name) {
 }
 /// In one direction only.
 inline void join(s4u::NetZone* full, const s4u::Host* from, const s4u::Host* to,
-                 const Links& links) {
+                 const DirectedLinks& links) {
 #if SIMGRID_VERSION >= 40000
   full->add_route(from, to, links, false);
 #else

@@ -12,7 +12,7 @@ namespace gradsync {
 namespace {
 
 namespace s4u = simgrid_compat::s4u;
-using simgrid_compat::Links;
+using simgrid_compat::DirectedLinks;
 using NodeTopology = ClusterSpec::NodeTopology;
 using Topology = ClusterSpec::Topology;
 
@@ -92,7 +92,7 @@ Platform::Cable* Platform::add_cable(NetZone* zone, const std::string& name, con
   return cable;
 }
 
-Links Platform::to_cpu(std::int64_t node) const {
+DirectedLinks Platform::to_cpu(std::int64_t node) const {
   if (cpus_.empty()) return {};
   return {s4u::LinkInRoute(cpus_[static_cast<std::size_t>(node)])};
 }
@@ -113,7 +113,7 @@ void Platform::build_inside(SimEngine& engine, NetZone* top) {
     const std::string name = fmt::format("rank-{}", rank);
     gpu_cables_.push_back(add_cable(star.zone, name, gpu_cable(cluster_, ranks_)));
     inside_.push_back(simgrid_compat::add_host(star.zone, name, kHostSpeed));
-    Links links{simgrid_compat::up(gpu_cables_.back())};
+    DirectedLinks links{simgrid_compat::up(gpu_cables_.back())};
     for (const auto& cpu : to_cpu(rank / cluster_.gpus_per_node)) links.push_back(cpu);
     simgrid_compat::plug(star.zone, inside_.back(), links);
   }
@@ -143,7 +143,7 @@ void Platform::build_cube_mesh(NetZone* top, std::int64_t node) {
   for (int from = 0; from < gpus; ++from) {
     for (int to = 0; to < gpus; ++to) {
       if (from == to) continue;
-      Links links = to_cpu(node);
+      DirectedLinks links = to_cpu(node);
       int at = from;
       for (const int via : cube_mesh::way(from, to)) {
         links.push_back(hop(at, via));
@@ -181,7 +181,7 @@ void Platform::build_pcie_tree(NetZone* top, std::int64_t node) {
       if (from == to) continue;
       const auto a = static_cast<std::size_t>((from - first) / per_switch);
       const auto b = static_cast<std::size_t>((to - first) / per_switch);
-      Links links{simgrid_compat::up(gpu_cables_[static_cast<std::size_t>(from)])};
+      DirectedLinks links{simgrid_compat::up(gpu_cables_[static_cast<std::size_t>(from)])};
       if (a != b) links.push_back(simgrid_compat::up(switches[a]));
       if (a % 2 < b % 2) links.push_back(simgrid_compat::up(socket));
       if (a % 2 > b % 2) links.push_back(simgrid_compat::down(socket));
@@ -196,7 +196,7 @@ void Platform::build_pcie_tree(NetZone* top, std::int64_t node) {
 }
 
 void Platform::add_port(NetZone* zone, std::int64_t rank, bool with_adapter) {
-  Links links;
+  DirectedLinks links;
   // A cube mesh reaches its adapters over PCIe, which is not part of the mesh.
   if (!gpu_cables_.empty()) {
     links.push_back(simgrid_compat::up(gpu_cables_[static_cast<std::size_t>(rank)]));
@@ -220,12 +220,12 @@ void Platform::add_port(NetZone* zone, std::int64_t rank, bool with_adapter) {
   simgrid_compat::plug(zone, ports_.back(), links);
 }
 
-void Platform::add_traffic(NetZone* zone, std::int64_t node, const Links& links) {
+void Platform::add_traffic(NetZone* zone, std::int64_t node, const DirectedLinks& links) {
   for (std::size_t i = 0; i < traffic_.size(); ++i) {
     Traffic& traffic = traffic_[i];
     const std::string name = fmt::format("traffic-{}", i);
     if (traffic.flow.from == node) {
-      Links way;
+      DirectedLinks way;
       if (traffic.flow.rate.value > 0) {
         way.emplace_back(simgrid_compat::add_shared_link(zone, name, traffic.flow.rate.value));
       }

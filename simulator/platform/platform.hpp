@@ -76,8 +76,8 @@ class Platform {
   void build_leaves(SimEngine& engine, NetZone* top);
   Zone add_ports(SimEngine& engine, NetZone* parent, std::int64_t node);
   void add_port(NetZone* zone, std::int64_t rank, bool with_adapter);
-  void add_traffic(NetZone* zone, std::int64_t node, const simgrid_compat::Links& links);
-  simgrid_compat::Links to_cpu(std::int64_t node) const;
+  void add_traffic(NetZone* zone, std::int64_t node, const simgrid_compat::DirectedLinks& links);
+  simgrid_compat::DirectedLinks to_cpu(std::int64_t node) const;
   std::int64_t last_rank(std::int64_t node) const;
 
   ClusterSpec cluster_;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/autograd/parameter_hash.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/diagnosis/rules.hpp"
 
 namespace gradsync::diagnosis {
@@ -133,7 +134,7 @@ Reproduction reproduction(const Diagnosis& found, const Scenario& scenario) {
   nlohmann::ordered_json json = to_json(scenario);
   for (const char* key : {"output", "expect", "backend"}) json.erase(key);
   Reproduction result;
-  result.scenario_hash = hash_text(json.dump()).hex();
+  result.scenario_hash = hash_text(dump_json(json)).hex();
   result.seeds = fmt::format("seeds: weights {}, data {}, sampler {}", scenario.seed,
                              scenario.data.seed, scenario.sampler.seed);
   result.command = "gradsync run scenario.json";

@@ -8,6 +8,7 @@
 
 #include "gradsync/autograd/parameter_hash.hpp"
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/core/name_pattern.hpp"
 #include "gradsync/ddp/comm_hooks.hpp"
 #include "gradsync/models/replay.hpp"
@@ -39,7 +40,7 @@ std::string hash_configuration(const Scenario& scenario) {
        {"name", "description", "backend", "output", "expect", "faults", "imperfections"}) {
     json.erase(key);
   }
-  return hash_text(json.dump()).hex();
+  return hash_text(dump_json(json)).hex();
 }
 
 }  // namespace

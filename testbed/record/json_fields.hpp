@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/core/units.hpp"
 
 namespace gradsync {
@@ -116,7 +117,7 @@ class JsonFields {
 
   [[noreturn]] static void fail(const std::string& path, const std::string& expected,
                                 const nlohmann::ordered_json& found) {
-    std::string text = found.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    std::string text = dump_json(found);
     if (text.size() > 60) text = text.substr(0, 57) + "...";
     throw_error(path, expected, text);
   }

@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/files.hpp"
 
 namespace gradsync {
 
 std::string json_line(int rank, const nlohmann::ordered_json& object) {
   // Inserts the rank as text, because an ordered_json searches its keys linearly.
-  return fmt::format("{{\"rank\":{},{}\n", rank, object.dump().substr(1));
+  return fmt::format("{{\"rank\":{},{}\n", rank, dump_json(object).substr(1));
 }
 
 void for_each_json_line(
@@ -23,11 +24,8 @@ void for_each_json_line(
   int number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const auto at = [&](std::size_t position) {
-      return text.begin() + static_cast<std::ptrdiff_t>(position);
-    };
     const std::string place = fmt::format("{}:{}", file, ++number);
-    const Json line = Json::parse(at(begin), at(end), nullptr, /*allow_exceptions=*/false);
+    const Json line = try_parse_json(std::string_view(text).substr(begin, end - begin));
     if (!line.is_object()) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("{}: expected a line of JSON, found \"{}\"", place,

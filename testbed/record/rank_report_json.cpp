@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/json_fields.hpp"
 #include "gradsync/testbed/record/record_json.hpp"
 #include "gradsync/testbed/record/step_json.hpp"
@@ -287,7 +288,7 @@ RankReport rank_report_from_json(const Json& json, const std::string& place) {
 }
 
 RankReport rank_report_from_text(const std::string& text, const std::string& source) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = try_parse_json(text);
   if (json.is_discarded()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: expected the report of a rank, found {} bytes that are no JSON",

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/comm/signature.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/record/json_fields.hpp"
 #include "gradsync/testbed/record/json_lines.hpp"
@@ -38,7 +39,7 @@ RunContent read_run(const std::string& directory) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} is not a run directory: it has no result.json", directory));
   }
-  const Json json = Json::parse(read_file(result), nullptr, /*allow_exceptions=*/false);
+  const Json json = try_parse_json(read_file(result));
   const JsonFields fields(json, result);
   fields.get("backend", run.backend);
   fields.get("world_size", run.world_size);

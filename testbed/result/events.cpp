@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/json_lines.hpp"
 #include "gradsync/testbed/record/record_json.hpp"
 
@@ -21,7 +22,7 @@ std::string event_lines(const std::vector<RankReport>& reports, std::int64_t det
       lines += json_line(report.rank, to_json(*record, lists));
     }
   }
-  return Json{{"parameter_lists", lists.to_json()}}.dump() + "\n" + lines;
+  return dump_json(Json{{"parameter_lists", lists.to_json()}}) + "\n" + lines;
 }
 
 std::map<int, std::vector<CollectiveRecord>> read_events(const std::string& directory) {

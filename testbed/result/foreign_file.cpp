@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
+
 namespace gradsync {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// A pickle starts with the PROTO opcode and the protocol version; the words are keys of the dump.
 std::optional<std::string> describe_pickle(std::string_view content) {
@@ -36,7 +38,7 @@ std::optional<std::string> describe_log(std::string_view content) {
 
 std::optional<std::string> describe_foreign_file(std::string_view content) {
   if (auto pickle = describe_pickle(content)) return pickle;
-  const Json json = Json::parse(content, nullptr, /*allow_exceptions=*/false);
+  const Json json = try_parse_json(content);
   if (json.is_discarded()) {
     const bool ours = content.find("report_version") != std::string_view::npos;
     return ours ? std::nullopt : describe_log(content);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/record/json_lines.hpp"
 #include "gradsync/testbed/record/rank_report_json.hpp"
@@ -64,7 +65,7 @@ void clear(const std::string& directory, bool keep_rank_reports) {
 std::string rank_lines(const std::vector<RankReport>& reports) {
   std::string lines;
   for (const RankReport& report : reports) {
-    lines += to_json(report, ReportDetail::kSummary).dump() + "\n";
+    lines += dump_json(to_json(report, ReportDetail::kSummary)) + "\n";
   }
   return lines;
 }
@@ -95,7 +96,7 @@ void write_run_directory(const std::string& directory, const Scenario& scenario,
   clear(directory, /*keep_rank_reports=*/true);
   const fs::path folder(directory);
   const std::int64_t detail = scenario.output.detail_ranks;
-  write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
+  write_file(folder / "scenario.json", dump_json(to_json(scenario), 2) + "\n");
   write_file(folder / "ranks.jsonl", rank_lines(outcome.reports));
   write_file(folder / "steps.jsonl", step_lines(outcome.reports, detail));
   write_file(folder / "events.jsonl", event_lines(outcome.reports, detail));
@@ -103,9 +104,9 @@ void write_run_directory(const std::string& directory, const Scenario& scenario,
   for (const RankReport& report : outcome.reports) {
     if (report.rank >= detail) continue;
     write_file(flight_file(directory, report.rank),
-               to_json(report, ReportDetail::kFlight).dump(1) + "\n");
+               dump_json(to_json(report, ReportDetail::kFlight), 1) + "\n");
   }
-  write_file(folder / "result.json", to_json(result).dump(2) + "\n");
+  write_file(folder / "result.json", dump_json(to_json(result), 2) + "\n");
 }
 
 }  // namespace gradsync

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/core/version.hpp"
 
 namespace gradsync {
@@ -32,7 +33,7 @@ std::string microseconds(Nanoseconds ns) {
 }
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump();
+  return dump_json(nlohmann::ordered_json(text));
 }
 
 /// Writes the event list as text. There are many similar events, so they are formatted directly.

@@ -265,4 +265,25 @@ std::string resolve_file(const std::string& path, const std::string& base_dir) {
   throw Mistake{expected, hint.empty() ? "there is no such file" : "no such file; " + hint};
 }
 
+Rule::~Rule() = default;
+RowOptions::~RowOptions() = default;
+
+Field describe_field(std::string_view name, std::string type, Json schema,
+                     std::string_view description, const RowOptions& options) {
+  Field row;
+  row.name = name;
+  row.description = description;
+  row.type = std::move(type);
+  row.schema = std::move(schema);
+  row.kinds = options.kinds;
+  row.examples = options.examples;
+  row.default_text = options.default_text;
+  row.other_names = options.other_names;
+  row.required = options.required;
+  return row;
+}
+
+#define GRADSYNC_NO_PREFIX
+GRADSYNC_LOCATED_FIELDS(GRADSYNC_NO_PREFIX)
+
 }  // namespace gradsync::scenario_table

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -14,6 +16,9 @@
 
 /// The mapping between C++ types and JSON, and the builder of the table's rows. `field` deduces the
 /// type from the member, so a row states only what the type does not.
+///
+/// A section is one expression with dozens of rows. What such an expression constructs and destroys
+/// is therefore out of line: inlined, it took the compiler longer than all else in these files.
 namespace gradsync::scenario_table {
 
 /// Constraints on a value beyond its type. In a list, they apply to each item.
@@ -26,6 +31,8 @@ struct Rule {
   std::string pattern = {};               ///< for text: a regular expression
   std::string pattern_name = {};          ///< the pattern's name, with its article
   bool is_file = false;                   ///< text that names an existing file
+
+  ~Rule();
 };
 
 inline Rule any() {
@@ -196,54 +203,92 @@ struct RowOptions {
   std::string default_text = {};
   std::vector<std::string> other_names = {};
   bool required = false;
+
+  ~RowOptions();
 };
+
+/// Fills in what a row has beside its value.
+Field describe_field(std::string_view name, std::string type, Json schema,
+                     std::string_view description, const RowOptions& options);
 
 /// A row whose value is not a single member: `get` returns a T, `set` takes one. Each takes a
 /// reference to the section's object, of its type.
 template <class T, class Get, class Set>
-Field computed_field(std::string name, Get get, Set set, const Rule& rule, std::string description,
-                     RowOptions options = {}) {
-  Field row;
-  row.name = std::move(name);
-  row.description = std::move(description);
-  row.type = Codec<T>::type(rule);
-  row.schema = Codec<T>::schema(rule);
-  row.kinds = std::move(options.kinds);
-  row.examples = std::move(options.examples);
-  row.default_text = std::move(options.default_text);
-  row.other_names = std::move(options.other_names);
-  row.required = options.required;
-  row.read = [set, rule](const Json& value, const std::string& base_dir, const Object& object) {
-    T typed = Codec<T>::read(value, rule);
-    if constexpr (std::is_same_v<T, std::string>) {
-      if (rule.is_file) typed = resolve_file(typed, base_dir);
-    }
-    set(object, std::move(typed));
+Field computed_field(std::string_view name, Get get, Set set, const Rule& rule,
+                     std::string_view description, const RowOptions& options = {}) {
+  Field row =
+      describe_field(name, Codec<T>::type(rule), Codec<T>::schema(rule), description, options);
+  row.read = [set, rule](const Json& value, const std::string&, const Object& object) {
+    set(object, Codec<T>::read(value, rule));
   };
   row.write = [get](const Object& object) { return Codec<T>::write(get(object)); };
   return row;
 }
 
+/// Finds a row's member in the section's object.
+template <class T>
+using Locate = std::function<const T&(const Object& object)>;
+
+/// A row for the member that `locate` finds. One function per type of member and not per row: the
+/// tables have hundreds of rows.
+template <class T>
+Field located_field(std::string_view name, const Locate<T>& locate, const Rule& rule,
+                    std::string_view description, const RowOptions& options) {
+  Field row =
+      describe_field(name, Codec<T>::type(rule), Codec<T>::schema(rule), description, options);
+  row.read = [locate, rule](const Json& value, const std::string& base_dir, const Object& object) {
+    T typed = Codec<T>::read(value, rule);
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (rule.is_file) typed = resolve_file(typed, base_dir);
+    }
+    // A reader's object is never const, but one function finds the member for reader and writer.
+    const_cast<T&>(locate(object)) = std::move(typed);
+  };
+  row.write = [locate](const Object& object) { return Codec<T>::write(locate(object)); };
+  return row;
+}
+
+// The usual types, compiled once.
+#define GRADSYNC_LOCATED_FIELD(prefix, ...)                                                      \
+  prefix template Field located_field<__VA_ARGS__>(std::string_view, const Locate<__VA_ARGS__>&, \
+                                                   const Rule&, std::string_view,                \
+                                                   const RowOptions&);
+#define GRADSYNC_LOCATED_FIELDS(prefix)                       \
+  GRADSYNC_LOCATED_FIELD(prefix, bool)                        \
+  GRADSYNC_LOCATED_FIELD(prefix, std::int64_t)                \
+  GRADSYNC_LOCATED_FIELD(prefix, std::uint64_t)               \
+  GRADSYNC_LOCATED_FIELD(prefix, double)                      \
+  GRADSYNC_LOCATED_FIELD(prefix, std::string)                 \
+  GRADSYNC_LOCATED_FIELD(prefix, Seconds)                     \
+  GRADSYNC_LOCATED_FIELD(prefix, std::optional<bool>)         \
+  GRADSYNC_LOCATED_FIELD(prefix, std::optional<std::int64_t>) \
+  GRADSYNC_LOCATED_FIELD(prefix, std::optional<double>)       \
+  GRADSYNC_LOCATED_FIELD(prefix, std::optional<Seconds>)      \
+  GRADSYNC_LOCATED_FIELD(prefix, std::vector<std::int64_t>)   \
+  GRADSYNC_LOCATED_FIELD(prefix, std::vector<double>)         \
+  GRADSYNC_LOCATED_FIELD(prefix, std::vector<std::string>)
+GRADSYNC_LOCATED_FIELDS(extern)
+
 /// A row for a member. `member` takes a scenario, const or not, and returns a reference into it
 /// (SCENARIO_MEMBER).
 template <class Member>
-Field field(std::string name, Member member, const Rule& rule, std::string description,
-            RowOptions options = {}) {
+Field field(std::string_view name, Member member, const Rule& rule, std::string_view description,
+            const RowOptions& options = {}) {
   using T = std::remove_cvref_t<decltype(member(std::declval<Scenario&>()))>;
-  return computed_field<T>(
-      std::move(name), [member](const Scenario& s) -> const T& { return member(s); },
-      [member](Scenario& s, T value) { member(s) = std::move(value); }, rule,
-      std::move(description), std::move(options));
+  const Locate<T> locate = [member](const Object& object) -> const T& {
+    return member(static_cast<const Scenario&>(object));
+  };
+  return located_field<T>(name, locate, rule, description, options);
 }
 
 /// A row for a member of a list's item.
 template <class Item, class T>
-Field field(std::string name, T Item::*member, const Rule& rule, std::string description,
-            RowOptions options = {}) {
-  return computed_field<T>(
-      std::move(name), [member](const Item& item) -> const T& { return item.*member; },
-      [member](Item& item, T value) { item.*member = std::move(value); }, rule,
-      std::move(description), std::move(options));
+Field field(std::string_view name, T Item::*member, const Rule& rule, std::string_view description,
+            const RowOptions& options = {}) {
+  const Locate<T> locate = [member](const Object& object) -> const T& {
+    return static_cast<const Item&>(object).*member;
+  };
+  return located_field<T>(name, locate, rule, description, options);
 }
 
 /// A kind selected by a value of a member (SCENARIO_MEMBER of an enumeration).

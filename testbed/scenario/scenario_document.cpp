@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 #include "gradsync/testbed/scenario/scenario_hints.hpp"
 #include "gradsync/testbed/scenario/scenario_table.hpp"
@@ -203,7 +204,7 @@ void ScenarioDocument::apply(const ScenarioOverride& override_) {
     begin = dot + 1;
   }
   // Text need not be quoted on a command line: 5s is text, 16 and [1,2] are JSON.
-  *place = Json::parse(override_.value, nullptr, /*allow_exceptions=*/false);
+  *place = try_parse_json(override_.value);
   if (place->is_discarded()) *place = override_.value;
   origins_.push_back({pointer, option});
 }

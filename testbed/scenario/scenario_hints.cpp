@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
+
 namespace gradsync::scenario_table {
 namespace {
 
@@ -63,7 +65,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 
 std::string shortened(const nlohmann::ordered_json& value) {
   constexpr std::size_t kLongest = 60;
-  std::string text = value.dump();
+  std::string text = dump_json(value);
   if (text.size() <= kLongest) return text;
   std::size_t end = kLongest;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/scenario/scenario_hints.hpp"
 #include "gradsync/testbed/scenario/scenario_table.hpp"
 
@@ -118,7 +119,7 @@ class Reader {
   std::string quotes_hint(const Section& section, const std::string& kind, const Field& field,
                           const Json& value) const {
     if (!value.is_string()) return "";
-    const Json inner = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
+    const Json inner = try_parse_json(value.get_ref<const std::string&>());
     if (inner.is_discarded()) return "";
     try {
       with_default_of(section, kind,
@@ -126,7 +127,7 @@ class Reader {
     } catch (const Mistake&) {
       return "";
     }
-    return "write " + inner.dump() + " without quotes";
+    return "write " + dump_json(inner) + " without quotes";
   }
 
   std::string unknown_key_hint(const Section& section, const std::string& kind,

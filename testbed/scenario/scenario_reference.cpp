@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/core/units.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 #include "gradsync/testbed/scenario/scenario_table.hpp"
@@ -59,7 +60,7 @@ std::string default_cell(const Section& section, const Field& field, const std::
   if (!field.default_text.empty()) return field.default_text;
   const Json value = scenario_table::default_of(section, field, kind);
   if (value.is_null() || value == "") return "";
-  return "`" + value.dump() + "`";
+  return "`" + dump_json(value) + "`";
 }
 
 std::string field_table(const Section& section, const std::string& kind) {

@@ -9,6 +9,13 @@
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
 
 namespace gradsync::scenario_table {
+
+Field::Field() = default;
+Field::Field(const Field&) = default;
+Field::Field(Field&&) noexcept = default;
+Field& Field::operator=(Field&&) noexcept = default;
+Field::~Field() = default;
+
 namespace {
 
 Section make_root() {

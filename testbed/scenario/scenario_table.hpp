@@ -61,6 +61,12 @@ struct Field {
   std::function<void(const Json& value, const std::string& base_dir, const Object& object)> read;
   /// The value in the section's object; null if optional and unset.
   std::function<Json(const Object& object)> write;
+
+  Field();
+  Field(const Field&);
+  Field(Field&&) noexcept;
+  Field& operator=(Field&&) noexcept;
+  ~Field();
 };
 
 /// One of several shapes of a section, selected by its key "kind".

@@ -71,12 +71,11 @@ FaultRow and_at_clean_up(FaultRow row) {
 
 /// A key of one kind.
 template <class Fault, class T>
-Field key(std::string name, T Fault::*member, const Rule& rule, std::string description) {
-  return computed_field<T>(
-      std::move(name),
-      [member](const FaultSpec& spec) -> const T& { return spec.as<Fault>()->*member; },
-      [member](FaultSpec& spec, T value) { spec.as<Fault>()->*member = std::move(value); }, rule,
-      std::move(description));
+Field key(std::string_view name, T Fault::*member, const Rule& rule, std::string_view description) {
+  const Locate<T> locate = [member](const Object& object) -> const T& {
+    return static_cast<const FaultSpec&>(object).as<Fault>()->*member;
+  };
+  return located_field<T>(name, locate, rule, description, {});
 }
 
 // Keys that several kinds have.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/ablation.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/run_variants.hpp"
@@ -12,7 +13,7 @@
 namespace gradsync {
 namespace {
 
-constexpr const char* kName = "ablate";
+constexpr const char* kAblateName = "ablate";
 
 struct AblateOptions {
   VariantRunsOptions runs;
@@ -31,7 +32,7 @@ int ablate(const AblateOptions& options) {
     scenarios.push_back(load_changed(options.runs, ablation.overrides));
   }
   const std::vector<CachedRun> runs =
-      VariantRuns(options.runs, results_folder(options.runs, kName, scenarios.front()))
+      VariantRuns(options.runs, results_folder(options.runs, kAblateName, scenarios.front()))
           .run(scenarios);
 
   AblationAnswer answer;
@@ -39,7 +40,7 @@ int ablate(const AblateOptions& options) {
   for (std::size_t i = 0; i < without.size(); ++i) {
     answer.rows.push_back({without[i], runs[i + 1].result});
   }
-  std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
+  std::cout << (options.json ? dump_json(to_json(answer), 2) + "\n" : describe(answer));
   const bool none = std::none_of(runs.begin(), runs.end(), [](const CachedRun& run) {
     return run.result.outcome == "completed";
   });
@@ -51,14 +52,14 @@ int ablate(const AblateOptions& options) {
 
 void add_ablate_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      kName,
+      kAblateName,
       "Run a scenario without each of its imperfections and faults, and print what each costs");
   command->footer(
       "A run that does not complete is shown with its outcome. If removing a fault makes a hang "
       "disappear,\nthat fault is its cause. Finished runs are kept in the folder of --out, and not "
       "repeated. The exit\nstatus is 1 if no run completed.");
   auto options = std::make_shared<AblateOptions>();
-  add_variant_runs_options(*command, kName, options->runs);
+  add_variant_runs_options(*command, kAblateName, options->runs);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback(
       [options, &invocation] { invocation.action = [options] { return ablate(*options); }; });

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/record/require_finished.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/bench_conditions.hpp"
@@ -17,7 +18,7 @@ namespace {
 std::string scenario_text(const std::string& cluster_file) {
   nlohmann::ordered_json document = {{"name", "bench-allreduce"}};
   if (!cluster_file.empty()) document["cluster"] = cluster_file;
-  return document.dump();
+  return dump_json(document);
 }
 
 }  // namespace

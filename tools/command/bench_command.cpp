@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/allreduce_bench.hpp"
 #include "tools/command/allreduce_run.hpp"
 #include "tools/command/invocation.hpp"
@@ -32,7 +33,7 @@ int bench_allreduce(const BenchOptions& options) {
   const BenchTable table = run_allreduce(prepared, [&](const BenchRow& row) {
     if (!options.json) std::cout << bench_line(row, ranks) << std::flush;
   });
-  std::cout << (options.json ? to_json(table).dump(2) + "\n" : bench_footer(table));
+  std::cout << (options.json ? dump_json(to_json(table), 2) + "\n" : bench_footer(table));
   return wrong_elements(table) == 0 ? 0 : 1;
 }
 

@@ -10,6 +10,7 @@
 
 #include "gradsync/backends/launch/child_process.hpp"
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/sweep.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/scenario/backend_descriptor.hpp"
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string key_of(const std::string& program, const Scenario& scenario) {
-  std::vector<std::string> texts = {program, to_json(scenario).dump()};
+  std::vector<std::string> texts = {program, dump_json(to_json(scenario))};
   if (scenario.model.kind == ModelSpec::Kind::kReplay) {
     texts.push_back(read_file(scenario.model.replay.profile));
   }
@@ -35,7 +36,7 @@ bool is_simulated(const Scenario& scenario) {
 /// Loads the result of an earlier run; returns false if it cannot be used.
 bool reuse(const fs::path& file, const Scenario& scenario, CachedRun& run) {
   if (!fs::exists(file)) return false;
-  const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  const auto json = try_parse_json(read_file(file));
   if (json.is_discarded()) return false;
   run.result = point_result_from_json(json);
   run.reused = run.result.outcome == "completed" || is_simulated(scenario);
@@ -74,7 +75,7 @@ class Runs {
     }
     fs::remove(result_file(i));
     const fs::path scenario = folder_ / (runs_[i].key + ".scenario.json");
-    write_file(scenario, to_json(scenarios_[i]).dump(2) + "\n");
+    write_file(scenario, dump_json(to_json(scenarios_[i]), 2) + "\n");
     ChildProgram child;
     child.path = fs::read_symlink("/proc/self/exe");
     child.args = {"point-worker", "--scenario", scenario, "--result", result_file(i)};
@@ -101,7 +102,7 @@ class Runs {
   void finish(std::size_t i, const ChildEnd& end) {
     CachedRun& run = runs_[i];
     if (fs::exists(result_file(i))) {
-      run.result = point_result_from_json(nlohmann::ordered_json::parse(read_file(result_file(i))));
+      run.result = point_result_from_json(parse_json(read_file(result_file(i))));
     } else {
       run.result.outcome = "failed";
       run.result.world_size = scenarios_[i].ranks;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/repeats.hpp"
 #include "gradsync/predict/ring_cluster.hpp"
 #include "gradsync/testbed/record/files.hpp"
@@ -50,7 +51,7 @@ FlopsPerSecond measure_compute_rate(const Scenario& bench) {
                                            {"backend", bench.backend},
                                            {"ranks", bench.ranks},
                                            {"data", {{"samples", bench.ranks * 32 * 8}}}};
-  Scenario scenario = parse_scenario(document.dump(), "calibrate", ".");
+  Scenario scenario = parse_scenario(dump_json(document), "calibrate", ".");
   const RankBody body = training_body(scenario);
   const RunOutcome real = require_backend(scenario.backend).run(scenario, body);
   const double real_seconds = median_compute_seconds(real.reports);
@@ -112,7 +113,7 @@ int calibrate(const CalibrateOptions& options) {
     std::cout << fmt::format("# compute: {:.4g} Gflop/s a rank, all {} at once\n", rate.value / 1e9,
                              ranks);
   }
-  write_file(options.out, ring.cluster.dump(2) + "\n");
+  write_file(options.out, dump_json(ring.cluster, 2) + "\n");
   std::cout << fmt::format("cluster description: {} (in a scenario: \"cluster\": \"{}\")\n",
                            options.out, options.out);
   return warn_of_noise(noise) ? 0 : 1;

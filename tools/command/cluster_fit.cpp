@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/core/units.hpp"
 #include "gradsync/predict/minimize.hpp"
 #include "tools/command/simulated_bench.hpp"
@@ -47,7 +48,7 @@ class Number {
   void put(Json& cluster, double value) const { cluster[pointer_] = form(value); }
   std::string text(double value) const {
     const Json json = form(value);
-    return json.is_string() ? json.get<std::string>() : json.dump();
+    return json.is_string() ? json.get<std::string>() : dump_json(json);
   }
 
  private:
@@ -76,8 +77,8 @@ class Number {
         kind_ = Kind::kBandwidth;
       }
     } else {
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("\"{}\" is {}: give it a value to start from", key_, found.dump()));
+      throw Error(ErrorCode::kUsage, fmt::format("\"{}\" is {}: give it a value to start from",
+                                                 key_, dump_json(found)));
     }
     if (value_ <= 0) value_ = kind_ == Kind::kDuration ? 10e-6 : 1;
   }

@@ -12,6 +12,7 @@
 
 #include "gradsync/backends/rank/dump_service.hpp"
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/diagnosis/diagnosis.hpp"
 #include "gradsync/testbed/diagnosis/scenario_fix.hpp"
 #include "gradsync/testbed/diagnosis/stragglers.hpp"
@@ -157,7 +158,7 @@ Evidence ask_live_job(const DiagnoseOptions& options) {
 
 void print(const DiagnoseOptions& options, const std::optional<Diagnosis>& diagnosis) {
   if (options.json) {
-    std::cout << (diagnosis ? to_json(*diagnosis) : nlohmann::ordered_json()).dump(2) << '\n';
+    std::cout << dump_json(diagnosis ? to_json(*diagnosis) : nlohmann::ordered_json(), 2) << '\n';
   } else if (diagnosis) {
     std::cout << format_text(*diagnosis);
   } else {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/bench_log.hpp"
 #include "gradsync/predict/ring_cluster.hpp"
 #include "gradsync/predict/size_ranges.hpp"
@@ -87,7 +88,7 @@ AccuracyTable as_measurements(const BenchTable& table, const FitOptions& options
 /// number of nodes remains what the ranks of each row need.
 Json with_defaults(const Json& cluster, const std::string& file, const std::string& folder) {
   const Json document = {{"cluster", cluster}, {"backend", "sim"}, {"ranks", 2}};
-  Json complete = to_json(parse_scenario(document.dump(), file, folder)).at("cluster");
+  Json complete = to_json(parse_scenario(dump_json(document), file, folder)).at("cluster");
   complete.erase("nodes");
   return complete;
 }
@@ -138,9 +139,9 @@ bool predicts_its_log(const AccuracyTable& table, const std::string& title, Byte
 
 void write_cluster(const Json& cluster, const std::string& out) {
   if (out.empty()) {
-    std::cout << cluster.dump(2) << '\n';
+    std::cout << dump_json(cluster, 2) << '\n';
   } else {
-    write_file(out, cluster.dump(2) + "\n");
+    write_file(out, dump_json(cluster, 2) + "\n");
     std::cout << fmt::format("cluster description: {}\n", out);
   }
 }
@@ -191,7 +192,7 @@ int check_against(const AccuracyTable& table, const FitOptions& options, int ran
 
 /// Reads a table of scenarios/validation/, to fit its own description.
 std::optional<AccuracyTable> as_published_table(const std::string& text, const std::string& file) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = try_parse_json(text);
   if (!json.is_object() || !json.contains("kind")) return std::nullopt;
   const AccuracyTable table = load_accuracy_table(file);
   if (table.is_training) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/point_result.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
@@ -22,7 +23,7 @@ int run_point(const PointWorkerOptions& options) {
   const RunOutcome outcome =
       require_backend(scenario.backend).run(scenario, training_body(scenario));
   const RunResult result = make_result(scenario, outcome);
-  write_file(options.result, to_json(summarize(scenario, outcome, result)).dump(2) + "\n");
+  write_file(options.result, dump_json(to_json(summarize(scenario, outcome, result)), 2) + "\n");
   return result.exit_status();
 }
 

@@ -12,6 +12,7 @@
 #include "gradsync/backends/launch/launcher.hpp"
 #include "gradsync/backends/rank/rank_reports.hpp"
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 
 namespace gradsync {
 namespace {
@@ -25,7 +26,7 @@ constexpr Seconds kFailureGrace{1};
 /// Passes a line of a rank's standard output to the observer if it is an event.
 bool tell(const RunObserver& observer, const std::string& line) {
   if (!observer) return false;
-  const auto event = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto event = try_parse_json(line);
   if (!event.is_object()) return false;  // printed by a library
   observer(event);
   return true;
@@ -40,7 +41,7 @@ LaunchOptions launch_options(const Scenario& scenario, const RankBody& body,
   options.program = fs::read_symlink("/proc/self/exe");
   options.args = {"worker",      "--scenario",  directory / "scenario.json",
                   "--directory", directory,     "--body",
-                  body.name,     "--arguments", body.arguments.dump()};
+                  body.name,     "--arguments", dump_json(body.arguments)};
   if (observer) options.args.emplace_back("--progress");
   options.on_line = [&observer](int rank, bool is_stderr, const std::string& line) {
     if (!is_stderr && rank == 0 && tell(observer, line)) return;
@@ -70,7 +71,7 @@ void add_exits(const LaunchResult& launched, std::vector<RankReport>& reports) {
 RunOutcome run_rank_processes(const Scenario& scenario, const RankBody& body,
                               const RunObserver& observer, const std::string& directory) {
   // The ranks read the scenario as resolved here, and write their reports beside it.
-  std::ofstream(fs::path(directory) / "scenario.json") << to_json(scenario).dump(2) << '\n';
+  std::ofstream(fs::path(directory) / "scenario.json") << dump_json(to_json(scenario), 2) << '\n';
 
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult launched = launch(launch_options(scenario, body, observer, directory));

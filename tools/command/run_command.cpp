@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/recorded_run.hpp"
 #include "tools/command/run_printer.hpp"
@@ -36,7 +37,7 @@ Scenario load_for_job(const RunOptions& options, const RankEnvironment& environm
 
 void print(const RunOptions& options, const FinishedRun& run, const std::string& directory) {
   if (options.json) {
-    std::cout << to_json(run.result).dump(2) << '\n';
+    std::cout << dump_json(to_json(run.result), 2) << '\n';
   } else {
     print_result(std::cout, run.result, directory, Style::for_standard_output());
   }
@@ -83,7 +84,7 @@ int run(const RunOptions& options) {
       result.scenario = options.file;
       result.outcome = Outcome::kInvalid;
       result.notes.emplace_back(error.what());
-      std::cout << to_json(result).dump(2) << '\n';
+      std::cout << dump_json(to_json(result), 2) << '\n';
     }
     throw;
   }

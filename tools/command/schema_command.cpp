@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
 #include "tools/command/invocation.hpp"
 
@@ -18,7 +19,7 @@ void add_schema_command(CLI::App& app, Invocation& invocation) {
       if (*markdown) {
         std::cout << scenario_reference_markdown();
       } else {
-        std::cout << scenario_schema().dump(2) << '\n';
+        std::cout << dump_json(scenario_schema(), 2) << '\n';
       }
       return 0;
     };

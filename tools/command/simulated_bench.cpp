@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/point_result.hpp"
 #include "tools/command/allreduce_run.hpp"
 #include "tools/command/backend_registry.hpp"
@@ -26,8 +27,8 @@ Scenario scenario_of(const AccuracyTable& table, const Json& cluster, std::int64
   document["timeout"] = "1h";
   if (!cluster.is_null()) document["cluster"] = cluster;
   std::vector<ScenarioOverride> overrides;
-  for (const auto& [path, value] : set.items()) overrides.push_back({path, value.dump(), ""});
-  return parse_scenario(document.dump(), table.file.string(), table.file.parent_path().string(),
+  for (const auto& [path, value] : set.items()) overrides.push_back({path, dump_json(value), ""});
+  return parse_scenario(dump_json(document), table.file.string(), table.file.parent_path().string(),
                         overrides);
 }
 

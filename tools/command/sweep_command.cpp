@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/sweep.hpp"
 #include "gradsync/testbed/record/files.hpp"
 #include "tools/command/invocation.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kName = "sweep";
+constexpr const char* kSweepName = "sweep";
 
 struct SweepOptions {
   VariantRunsOptions runs;
@@ -39,7 +40,7 @@ std::vector<Scenario> load_points(const SweepOptions& options,
 std::string formatted(const Sweep& sweep, const std::string& format) {
   if (format == "csv") return sweep_csv(sweep);
   if (format == "md") return sweep_markdown(sweep);
-  if (format == "json") return to_json(sweep).dump(2) + "\n";
+  if (format == "json") return dump_json(to_json(sweep), 2) + "\n";
   return sweep_text(sweep);
 }
 
@@ -49,7 +50,7 @@ int run_sweep(const SweepOptions& options) {
   const std::vector<SweepPoint> points = sweep_points(sweep.axes);
   const std::vector<Scenario> scenarios = load_points(options, points);
   sweep.scenario = scenarios.front().name;
-  const fs::path out = results_folder(options.runs, kName, scenarios.front());
+  const fs::path out = results_folder(options.runs, kSweepName, scenarios.front());
 
   const std::vector<CachedRun> runs = VariantRuns(options.runs, out).run(scenarios);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -80,13 +81,13 @@ int run_sweep(const SweepOptions& options) {
 
 void add_sweep_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      kName, "Run a scenario for all combinations of values of its keys, and compare");
+      kSweepName, "Run a scenario for all combinations of values of its keys, and compare");
   command->footer(
       "Example: gradsync sweep S.json --over /ranks=8,64 --over "
       "/ddp/bucket_cap_mb=1,5,25\nFinished runs are kept in the folder of --out, and not repeated. "
       "The exit status is 1 if a run did\nnot complete.");
   auto options = std::make_shared<SweepOptions>();
-  add_variant_runs_options(*command, kName, options->runs);
+  add_variant_runs_options(*command, kSweepName, options->runs);
   command
       ->add_option("--over", options->over,
                    "A key (JSON pointer, or path with dots) and its values; may be repeated")

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/tune.hpp"
 #include "gradsync/testbed/rank/factories.hpp"
 #include "tools/command/invocation.hpp"
@@ -13,7 +14,7 @@
 namespace gradsync {
 namespace {
 
-constexpr const char* kName = "tune";
+constexpr const char* kTuneName = "tune";
 
 struct TuneOptions {
   VariantRunsOptions runs;
@@ -32,8 +33,8 @@ Bytes model_bytes(const Scenario& scenario) {
 
 nlohmann::ordered_json to_json(const TuneTrial& trial) {
   using Json = nlohmann::ordered_json;
-  Json json = {{"bucket_cap_mb", Json::parse(trial.setting.cap)},
-               {"first_bucket_cap_mb", Json::parse(trial.setting.first)}};
+  Json json = {{"bucket_cap_mb", parse_json(trial.setting.cap)},
+               {"first_bucket_cap_mb", parse_json(trial.setting.first)}};
   json.update(gradsync::to_json(trial.result));
   return json;
 }
@@ -54,7 +55,7 @@ nlohmann::ordered_json to_json(const TuneAnswer& answer) {
 
 int tune(const TuneOptions& options) {
   const Scenario scenario = load_changed(options.runs, {});
-  VariantRuns runs(options.runs, results_folder(options.runs, kName, scenario));
+  VariantRuns runs(options.runs, results_folder(options.runs, kTuneName, scenario));
   const auto run = [&](const std::vector<BucketSetting>& settings) {
     std::vector<Scenario> scenarios;
     for (const BucketSetting& setting : settings) {
@@ -74,7 +75,7 @@ int tune(const TuneOptions& options) {
                                text(scenario.ddp.first_bucket_cap_mb)};
   TuneAnswer answer = tune_buckets(baseline, model_bytes(scenario), run);
   answer.uncertainty = options.uncertainty_percent / 100;
-  std::cout << (options.json ? to_json(answer).dump(2) + "\n" : describe(answer));
+  std::cout << (options.json ? dump_json(to_json(answer), 2) + "\n" : describe(answer));
   return 0;
 }
 
@@ -82,10 +83,10 @@ int tune(const TuneOptions& options) {
 
 void add_tune_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      kName, "Find the bucket_cap_mb and the first bucket with the shortest step");
+      kTuneName, "Find the bucket_cap_mb and the first bucket with the shortest step");
   command->footer("Finished runs are kept in the folder of --out, and not repeated.");
   auto options = std::make_shared<TuneOptions>();
-  add_variant_runs_options(*command, kName, options->runs);
+  add_variant_runs_options(*command, kTuneName, options->runs);
   command
       ->add_option("--uncertainty", options->uncertainty_percent,
                    "In percent of a step: a smaller gain is called no difference")

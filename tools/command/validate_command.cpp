@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "gradsync/predict/accuracy.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/shipped_files.hpp"
@@ -53,7 +54,7 @@ int validate(const ValidateOptions& options) {
     }
   }
   if (options.format == "json") {
-    std::cout << accuracy_json(tables).dump(2) << '\n';
+    std::cout << dump_json(accuracy_json(tables), 2) << '\n';
   } else if (options.format == "md") {
     std::cout << accuracy_markdown(tables);
   } else {

@@ -5,6 +5,7 @@
 
 #include "gradsync/backends/store/rank_environment.hpp"
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/json_text.hpp"
 #include "tools/command/backend_registry.hpp"
 #include "tools/command/invocation.hpp"
 #include "tools/command/rank_bodies.hpp"
@@ -29,12 +30,11 @@ int work(const WorkerOptions& options) {
     throw Error(ErrorCode::kUsage, "worker is started by `gradsync run`, which sets RANK");
   }
   RankProcessOptions process;
-  process.body =
-      make_rank_body(options.body, nlohmann::ordered_json::parse(options.arguments), scenario);
+  process.body = make_rank_body(options.body, parse_json(options.arguments), scenario);
   process.run_directory = options.directory;
   if (options.progress) {
     process.observer = [](const nlohmann::ordered_json& event) {
-      std::cout << event.dump() << std::endl;
+      std::cout << dump_json(event) << std::endl;
     };
   }
   const RankProcessResult result =
