@@ -195,6 +195,12 @@ void run_actor(SimRank& rank, SimGroup& group, const SimulationOptions& options,
   if (failed) group.fail(failure_of(rank.report));
 }
 
+/// Between how many places traffic can flow: the nodes, or the hosts of a platform file.
+std::int64_t places(const ClusterSpec& cluster, int ranks) {
+  if (!cluster.platform_file.empty()) return ranks;
+  return (ranks + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+}
+
 using Members = std::vector<std::unique_ptr<SimRank>>;
 
 void check_machines(const ClusterSpec& cluster, int ranks) {
@@ -277,10 +283,8 @@ RunOutcome simulate(const ClusterSpec& cluster, int ranks, const SimulationOptio
   const int actors = folded ? 1 : ranks;
 
   SimEngine engine;
+  const std::vector<TrafficFlow> traffic = draw_traffic(imperfections, places(cluster, ranks));
   // If the analytic model knows the links itself, SimGrid needs hosts only for the actors.
-  const std::int64_t nodes = (ranks + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-  const std::vector<TrafficFlow> traffic =
-      draw_traffic(imperfections, cluster.platform_file.empty() ? nodes : ranks);
   Platform platform(engine, cluster, links != nullptr ? actors : ranks, traffic);
   LinkLoads loads(engine);
   arrange_links(imperfections, engine, platform, loads);
