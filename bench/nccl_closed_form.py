@@ -171,26 +171,30 @@ class Machines:
         return latency + size / (bandwidth * 1e3)
 
     def choose(self, size, constants):
-        """The first by NCCL's estimate that does not take 5% longer than another."""
+        """The first by NCCL's estimate that does not take 3% longer than another."""
         algorithms = ("ring",) if self.rccl else ("tree", "ring", "nvls", "nvls_tree")
         ways = sorted((self.estimate(a, p, size), a, p) for a in algorithms for p in (LL, LL128, SIMPLE)
                       if self.allows(a, p))
         times = [time_of(self, constants, size, a, p) for _, a, p in ways]
-        return next(way[1:] for way, time in zip(ways, times) if time <= 1.05 * min(times))
+        return next(way[1:] for way, time in zip(ways, times) if time <= 1.03 * min(times))
 
     def lanes(self, algorithm, protocol, size):
         cut = self.inside >= 25 and (not self.new or self.channels <= 4 or self.inside >= 50)
         most = min((4 if cut else 2) * self.channels, 64)
-        threads = 640 if protocol == LL128 else 256 if protocol == SIMPLE and self.channels * self.inside <= 12 else 512
+        threads = 640 if protocol == LL128 else 512 * self.width(protocol)
         each = threads * (64 if protocol == SIMPLE else 8 * self.ranks if (algorithm, protocol) == ("ring", LL) else 8)
         return max(1, min(size / each, most)), most
+
+    def width(self, protocol):
+        """Threads of a channel, relative to those of the measured limits: half over slow links."""
+        return 0.5 if protocol == SIMPLE and self.channels * self.inside <= 12 else 1
 
     def kernel_limit(self, algorithm, protocol, size):
         """GB/s of the message, as NCCL's authors measured it for each channel."""
         column, limits = min(self.nodes, 3) - 1, LIMITS[self.generation]
         lanes, most = self.lanes(algorithm, protocol, size)
         if algorithm == "tree" and protocol != LL:
-            return lanes / 2 * limits[1 if protocol == LL128 else 2][column] / 2
+            return lanes * self.width(protocol) / 2 * limits[1 if protocol == LL128 else 2][column] / 2
         if algorithm == "ring" and protocol == LL128:
             return lanes / most * self.channels * limits[5] * self.ranks / (2 * (self.ranks - 1))
         return math.inf
@@ -260,7 +264,7 @@ def time_of(machines, constants, size, algorithm, protocol):
         while size / (channels * chunk) < 16 * steps and chunk > 32 * KIB:
             chunk /= 2
     chunk, rounds = min(size / channels, chunk), max(size / channels / chunk, 1)
-    kernel = chunk / (constants["channel." + row] * (0.67, 1.08, 1)[protocol]) / 1e3
+    kernel = chunk / (constants["channel." + row] * (0.67, 1.08, 1)[protocol] * m.width(protocol)) / 1e3
     network = chunk * channels * wire / nic / 1e3
     kernel = max(kernel, chunk * channels / m.kernel_limit("tree", protocol, size) / 1e3)
     steady = max(kernel, min(m.per_node - 1, 2) * chunk * channels * wire / gpu / 1e3,

@@ -173,7 +173,7 @@ double Model::kernel_limit(const Candidate& way) const {
   const Limits& limit = limits(cluster_.generation);
   const std::size_t column = nodes_column();
   const int laid = laid_channels(cluster_.generation, ring_);
-  const double filled = way.lanes / laid;
+  const double filled = way.lanes * way.width / laid;
   const double n = ranks_;
   if (way.algorithm == Algorithm::kTree && way.protocol != Protocol::kLl) {
     const bool ll128 = way.protocol == Protocol::kLl128;
@@ -264,13 +264,18 @@ double Model::latency_us(Algorithm algorithm, Protocol protocol) const {
   return base + intra + 2 * floor_log2(nodes_) * inter;
 }
 
+/// Over slow links, Simple has 256 threads per channel instead of 512.
+bool Model::has_narrow_channels(Protocol protocol) const {
+  return protocol == Protocol::kSimple && ring_.channels * ring_.intra_gbps <= 12;
+}
+
 double Model::lanes(Algorithm algorithm, Protocol protocol, Bytes bytes) const {
   if (algorithm == Algorithm::kNvls || algorithm == Algorithm::kNvlsTree) return nvls_.channels;
   double threads = protocol == Protocol::kLl128 ? 640 : 512;
   double threshold = 8;
   if (protocol == Protocol::kSimple) {
     threshold = 64;
-    if (ring_.channels * ring_.intra_gbps <= 12) threads = 256;
+    if (has_narrow_channels(protocol)) threads = 256;
   } else if (protocol == Protocol::kLl && algorithm == Algorithm::kRing) {
     threshold = 8.0 * ranks_;
   }
@@ -284,6 +289,7 @@ Candidate Model::rate(Algorithm algorithm, Protocol protocol, Bytes bytes) const
   candidate.protocol = protocol;
   candidate.lanes = lanes(algorithm, protocol, bytes);
   candidate.channels = static_cast<int>(candidate.lanes);
+  if (has_narrow_channels(protocol)) candidate.width = 0.5;
   if (ranks_ == 1) return candidate;
   double latency = latency_us(algorithm, protocol);
   // A ring sends every byte 2(n-1)/n times; NCCL rates NVLS in the same unit.

@@ -26,7 +26,8 @@ struct Candidate {
   BytesPerSecond bandwidth;  ///< message size / time without latency, before tree corrections
   Seconds time{0};           ///< NCCL's estimate
   int channels = 1;          ///< reduced for small messages
-  double lanes = 1;          ///< channels before they are rounded up to a whole number
+  double lanes = 1;          ///< channels before they are rounded to a whole number
+  double width = 1;          ///< threads per channel, relative to those of the measured limits
 };
 
 /// NCCL's own choice of algorithm and protocol (src/graph/tuning.cc, updateCollCostTable and
@@ -74,6 +75,7 @@ class Model {
   double bus_gbps(Algorithm algorithm, Protocol protocol) const;
   double latency_us(Algorithm algorithm, Protocol protocol) const;
   double lanes(Algorithm algorithm, Protocol protocol, Bytes bytes) const;
+  bool has_narrow_channels(Protocol protocol) const;
   std::size_t nodes_column() const noexcept;
 
   ClusterSpec cluster_;

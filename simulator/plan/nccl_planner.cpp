@@ -116,7 +116,7 @@ nccl::Candidate Planner::choose(const CollectiveRecord& record) const {
   for (const nccl::Candidate& candidate : allowed) times.push_back(moving_time(candidate, bytes));
   // NCCL's tables choose well between ways that are as good. Where they would take one that is
   // slower by more than this, its authors' measurements know better than either model.
-  constexpr double kAsGood = 1.05;
+  constexpr double kAsGood = 1.03;
   const Seconds limit = kAsGood * *std::min_element(times.begin(), times.end());
   const auto first =
       std::find_if(times.begin(), times.end(), [&](Seconds time) { return time <= limit; });
@@ -160,8 +160,15 @@ Seconds Planner::moving_time(const nccl::Candidate& way, Bytes bytes) const {
     }
     case nccl::Algorithm::kTree: {
       const Seconds hop = std::max(inside(nodes == 1 ? 0.5 : 0.5 / rails), least) * part + in;
-      const Seconds net_hop = std::max(between(0.5), least) * part + out;
-      const Seconds busiest = std::max({least, between(crossing), inside(per_node > 2 ? 2 : 1)});
+      // A message to another node passes over its GPU's cable too, and over that of the head alone
+      // if there is one adapter.
+      const double chain = per_node > 2 ? 2 : 1;
+      const double load = nodes == 1  ? chain
+                          : rails > 1 ? 2.0 * (per_node - 1) / per_node + crossing / rails
+                                      : std::max(chain, (per_node > 1 ? 1 : 0) + crossing);
+      const Seconds one_way = std::max({between(0.5), inside(nodes > 1 ? 0.5 / rails : 0), least});
+      const Seconds net_hop = one_way * part + out;
+      const Seconds busiest = std::max({least, between(crossing), inside(load)});
       // Of the first chunk, one hop has the links with others (Plan::duration).
       const Seconds met = 0.4 * part * std::max(Seconds(0), between(crossing) - between(0.5));
       return plan.base + 2 * (per_node - 1) * hop + 2 * depth * net_hop + busiest * (1 - part) +
@@ -218,7 +225,7 @@ void Planner::set_pace(Plan& plan, const nccl::Candidate& chosen, OpType op, dou
   plan.chunk_bytes = chunk * chosen.lanes;
   const auto protocol = static_cast<std::size_t>(chosen.protocol);
   double most = model_->kernel_limit(chosen) / (op == OpType::kAllgather ? n : 1);
-  if (!is_ring) most = std::min(most, pace_.channel[protocol] * chosen.lanes);
+  if (!is_ring) most = std::min(most, pace_.channel[protocol] * chosen.lanes * chosen.width);
   // LL in a node: each edge carries the message so many times.
   const bool all_inside =
       layout.nodes() == 1 || cluster_.node_topology == ClusterSpec::NodeTopology::kPcieTree;
