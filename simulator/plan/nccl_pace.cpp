@@ -13,7 +13,7 @@ using Generation = ClusterSpec::Generation;
 using Kind = ClusterSpec::NetworkKind;
 
 constexpr double kKiB = 1024;
-constexpr double kGiga = 1e9;
+constexpr double kGigabyte = 1e9;
 
 constexpr Seconds us(double value) {
   return Seconds(value * 1e-6);
@@ -21,36 +21,36 @@ constexpr Seconds us(double value) {
 
 /// Channels of a tree with LL, LL128 and Simple: in proportion to Simple's.
 constexpr PerProtocol channels(double simple_gbps) {
-  return {0.67 * simple_gbps * kGiga, 1.08 * simple_gbps * kGiga, simple_gbps * kGiga};
+  return {0.67 * simple_gbps * kGigabyte, 1.08 * simple_gbps * kGigabyte, simple_gbps * kGigabyte};
 }
 
 //                    launch   hop    LL       channels        NVLS     its step
-const Pace kVolta{us(30.6), 1.56, {47e9}, channels(10.4), {0}, us(0)};
-const Pace kAmpere{us(0), 3.02, {33.9e9}, channels(14.9), {0}, us(0)};
-const Pace kHopper{us(1.7), 1, {125e9}, channels(10.4), {302e9}, us(0.5)};
+const Pace kVoltaPace{us(30.6), 1.56, {47e9}, channels(10.4), {0}, us(0)};
+const Pace kAmperePace{us(0), 3.02, {33.9e9}, channels(14.9), {0}, us(0)};
+const Pace kHopperPace{us(1.7), 1, {125e9}, channels(10.4), {302e9}, us(0.5)};
 // No table says what Blackwell does with LL: in proportion to NCCL's own limits, 282 by 141.
-const Pace kBlackwell{us(1.7), 1, {250e9}, channels(10.4), {569e9}, us(0.98)};
+const Pace kBlackwellPace{us(1.7), 1, {250e9}, channels(10.4), {569e9}, us(0.98)};
 // GPUs without NVLink, whatever their generation; LL by way of the host's memory.
-const Pace kPcie{us(21.7), 1, {7.7e9}, channels(10.4), {0}, us(0)};
+const Pace kPciePace{us(21.7), 1, {7.7e9}, channels(10.4), {0}, us(0)};
 // Words of 8 bytes that a GPU writes into another's memory over PCIe.
 constexpr BytesPerSecond kLlOverPcie{0.7e9};
 // RCCL on MI355X.
-const Pace kRccl{us(34.4), 0, {0}, channels(10.4), {0}, us(0)};
+const Pace kRcclPace{us(34.4), 0, {0}, channels(10.4), {0}, us(0)};
 
 const Pace& row(const ClusterSpec& cluster) {
-  if (cluster.library == ClusterSpec::Library::kRccl) return kRccl;
-  if (cluster.node_topology == ClusterSpec::NodeTopology::kPcieTree) return kPcie;
+  if (cluster.library == ClusterSpec::Library::kRccl) return kRcclPace;
+  if (cluster.node_topology == ClusterSpec::NodeTopology::kPcieTree) return kPciePace;
   switch (cluster.generation) {
     case Generation::kVolta:
-      return kVolta;
+      return kVoltaPace;
     case Generation::kAmpere:
-      return kAmpere;
+      return kAmperePace;
     case Generation::kHopper:
-      return kHopper;
+      return kHopperPace;
     case Generation::kBlackwell:
       break;
   }
-  return kBlackwell;
+  return kBlackwellPace;
 }
 
 /// What the sockets of one adapter carry over kernel TCP, whatever its line rate.
