@@ -110,6 +110,22 @@ class NullNccl final : public NcclApi {
                 static_cast<char*>(receive));  // from the only rank
     return NcclResult::kSuccess;
   }
+  NcclResult reduce(const void*, void*, std::size_t, DType, NcclReduceOp, int, NcclComm,
+                    CudaStream) override {
+    return NcclResult::kInvalidUsage;
+  }
+  NcclResult reduce_scatter(const void*, void*, std::size_t, DType, NcclReduceOp, NcclComm,
+                            CudaStream) override {
+    return NcclResult::kInvalidUsage;
+  }
+  NcclResult send(const void*, std::size_t, DType, int, NcclComm, CudaStream) override {
+    return NcclResult::kInvalidUsage;
+  }
+  NcclResult recv(void*, std::size_t, DType, int, NcclComm, CudaStream) override {
+    return NcclResult::kInvalidUsage;
+  }
+  NcclResult group_start() override { return NcclResult::kInvalidUsage; }
+  NcclResult group_end() override { return NcclResult::kInvalidUsage; }
   bool can_register() override { return false; }
   NcclResult register_buffer(NcclComm, void*, std::size_t, void*&) override {
     return NcclResult::kInvalidUsage;

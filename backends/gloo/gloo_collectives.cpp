@@ -2,8 +2,12 @@
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoallv.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/reduce.h>
+
+#include <cstring>
 
 #include "gradsync/comm/reduce_functions.hpp"
 #include "gradsync/core/error.hpp"
@@ -62,10 +66,51 @@ void gloo_allgather(const std::shared_ptr<gloo::Context>& context, std::uint32_t
                     const Tensor& output, const Tensor& input) {
   if (input.numel() == 0) return;
   gloo::AllgatherOptions options(context);
-  options.setInput(bytes(input), static_cast<std::size_t>(input.nbytes()));
+  // In place, Gloo expects the input in the output.
+  const bool in_place = input.data() == output.data() + context->rank * input.nbytes();
+  if (!in_place) options.setInput(bytes(input), static_cast<std::size_t>(input.nbytes()));
   options.setOutput(bytes(output), static_cast<std::size_t>(output.nbytes()));
   options.setTag(tag);
   gloo::allgather(options);
+}
+
+void gloo_reduce(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag,
+                 const Tensor& tensor, int root, ReduceOp op) {
+  if (tensor.numel() == 0 || context->size == 1) return;
+  const Tensor target = context->rank == root ? tensor : tensor.clone();
+  gloo::ReduceOptions options(context);
+  with_element_type(tensor.dtype(), [&](auto element) {
+    options.setOutput(reinterpret_cast<decltype(element)*>(target.data()),
+                      static_cast<std::size_t>(target.numel()));
+  });
+  options.setReduceFunction(reduce_function(op, tensor.dtype()));
+  options.setRoot(root);
+  options.setTag(tag);
+  gloo::reduce(options);
+}
+
+void gloo_reduce_scatter(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag,
+                         const Tensor& output, const Tensor& input, ReduceOp op) {
+  if (input.numel() == 0) return;
+  const Tensor sums = input.clone();
+  gloo_allreduce(context, tag, sums, op);
+  std::memcpy(output.data(), sums.data() + context->rank * output.nbytes(),
+              static_cast<std::size_t>(output.nbytes()));
+}
+
+void gloo_alltoall(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag,
+                   const Tensor& output, const Tensor& input, const AlltoallSplits& splits) {
+  const auto in_bytes = [&](std::vector<std::int64_t> sizes) {
+    for (std::int64_t& size : sizes) {
+      size *= static_cast<std::int64_t>(element_size(input.dtype()));
+    }
+    return sizes;
+  };
+  gloo::AlltoallvOptions options(context);
+  options.setInput(bytes(input), in_bytes(splits.input));
+  options.setOutput(bytes(output), in_bytes(splits.output));
+  options.setTag(tag);
+  gloo::alltoallv(options);
 }
 
 void gloo_barrier(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {

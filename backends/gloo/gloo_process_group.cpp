@@ -1,56 +1,16 @@
 #include "gradsync/backends/gloo/gloo_process_group.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <csignal>
-#include <deque>
-#include <exception>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "gradsync/backends/gloo/abortable_buffers.hpp"
 #include "gradsync/backends/gloo/gloo_collectives.hpp"
-#include "gradsync/backends/gloo/gloo_connect.hpp"
-#include "gradsync/backends/gloo/gloo_work.hpp"
-#include "gradsync/backends/gloo/signature_exchange.hpp"
-#include "gradsync/backends/store/end_watcher.hpp"
-#include "gradsync/backends/store/stable_hash.hpp"
-#include "gradsync/comm/signature.hpp"
+#include "gradsync/backends/gloo/gloo_messages.hpp"
+#include "gradsync/backends/gloo/gloo_process_group_impl.hpp"
 
 namespace gradsync {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
-/// Timeout of store calls that publish a failure: short, because the job is ending.
-constexpr Seconds kStoreTimeout{5};
-/// How long a rank whose neighbor vanished waits for an explanation (from the launcher, which sees
-/// the signal, or from the neighbor, which publishes before it closes its connections).
-constexpr Seconds kExplanationTime{0.3};
-/// Delay between finding a mismatch and ending the job. The other ranks arrive in this time, and
-/// their records are the votes on which rank is the odd one out.
-constexpr Seconds kVoteTime{0.2};
-/// Extra time for a rank in shutdown, so that ranks blocked in a collective time out first: their
-/// error says more.
-constexpr Seconds kShutdownExtra{1};
-
-milliseconds to_milliseconds(Seconds timeout) {
-  return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(timeout));
-}
-
-/// The tag under which the messages of a collective match. Concurrent collectives differ in the
-/// upper bits, whatever their hashes; mismatched collectives of different ranks differ in the lower
-/// bits.
-std::uint32_t message_tag(std::int64_t sequence, const std::string& signature_text) {
-  return static_cast<std::uint32_t>(sequence & 0xff) << 24 |
-         (stable_hash(signature_text) & 0x00ffffffu);
-}
 
 const GlooProcessGroup::Options& checked(const GlooProcessGroup::Options& options) {
   if (options.timeout <= Seconds(0)) {
@@ -65,283 +25,6 @@ const GlooProcessGroup::Options& checked(const GlooProcessGroup::Options& option
 }
 
 }  // namespace
-
-struct GlooProcessGroup::Impl {
-  Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
-       std::shared_ptr<Store> job_store, const Options& chosen, std::vector<int> group_members);
-  ~Impl();
-
-  WorkPtr issue(const CollectiveRecord& record, GlooWork::Operation operation);
-  void run_thread();
-  void run(GlooWork& work);
-  void transfer(const GlooWork& work);
-
-  /// Converts a collective's exception to the failure of the job that holds.
-  Failure diagnose(const CollectiveRecord& record, const TransferError& e);
-  std::optional<Failure> wait_for_failure_elsewhere(Seconds timeout);
-  std::vector<int> closed_peers();
-  /// Publishes the failure unless there is an earlier one, and ends this rank's works with the one
-  /// that holds.
-  Failure fail(const Failure& failure);
-  /// Ends this rank's works; only the first failure counts.
-  void stop(const Failure& failure);
-  std::optional<Failure> failure();
-
-  void shutdown();
-
-  /// Converts a rank of this group to its rank in the job.
-  int job_rank(int rank) const {
-    return members.empty() ? rank : members[static_cast<std::size_t>(rank)];
-  }
-  int self() const { return job_rank(env.rank); }
-
-  GlooProcessGroup& group;
-  const RankEnvironment env;
-  std::shared_ptr<Store> store;
-  const Options options;
-  const std::vector<int> members;  // of a subgroup: job ranks of its members; otherwise empty
-
-  std::shared_ptr<gloo::Context> connected;
-  std::shared_ptr<BufferRegistry> registry = std::make_shared<BufferRegistry>();
-  std::unique_ptr<SignatureExchange> signatures;
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex.
-  std::deque<std::shared_ptr<GlooWork>> queue;
-  int running = 0;
-  bool stopping = false;
-  bool all_ended = false;
-  std::optional<Failure> first_failure;
-
-  std::vector<std::thread> threads;
-  std::unique_ptr<EndWatcher> watcher;
-};
-
-GlooProcessGroup::Impl::Impl(GlooProcessGroup& owner, const RankEnvironment& environment,
-                             std::shared_ptr<Store> job_store, const Options& chosen,
-                             std::vector<int> group_members)
-    : group(owner),
-      env(environment),
-      store(std::move(job_store)),
-      options(chosen),
-      members(std::move(group_members)) {
-  // Gloo writes to sockets without MSG_NOSIGNAL, so a lost peer would kill this process.
-  std::signal(SIGPIPE, SIG_IGN);
-  const auto begin = steady_clock::now();
-  const std::string prefix = "group/" + options.name;
-  PrefixStore group_store(prefix, store);
-  join_all_ranks(group_store, env.rank, env.world_size, options.timeout);
-  const Seconds left = options.timeout - Seconds(steady_clock::now() - begin);
-  connected =
-      connect_gloo(env, store, prefix + "/gloo", options.interface, left, options.wrong_address);
-  if (env.world_size > 1) signatures = std::make_unique<SignatureExchange>(connected, registry);
-
-  watcher =
-      std::make_unique<EndWatcher>(env, options.timeout, [this](const std::optional<Failure>& end) {
-        if (end) return stop(*end);
-        const std::lock_guard lock(mutex);
-        all_ended = true;
-        changed.notify_all();
-      });
-  for (int i = 0; i < options.threads; ++i) threads.emplace_back([this] { run_thread(); });
-}
-
-GlooProcessGroup::Impl::~Impl() {
-  bool ended_well = false;
-  {
-    const std::lock_guard lock(mutex);
-    // A subgroup does not announce the job's end.
-    ended_well = all_ended || first_failure.has_value() || !members.empty();
-  }
-  if (!ended_well) {
-    fail({self(), ErrorCode::kRankDied, "left the job without finishing", {}});
-  }
-  {
-    const std::lock_guard lock(mutex);
-    stopping = true;
-    changed.notify_all();
-  }
-  for (std::thread& thread : threads) thread.join();
-  watcher.reset();
-}
-
-std::optional<Failure> GlooProcessGroup::Impl::failure() {
-  const std::lock_guard lock(mutex);
-  return first_failure;
-}
-
-WorkPtr GlooProcessGroup::Impl::issue(const CollectiveRecord& record,
-                                      GlooWork::Operation operation) {
-  auto work = std::make_shared<GlooWork>(record, std::move(operation));
-  const std::lock_guard lock(mutex);
-  queue.push_back(work);
-  changed.notify_all();
-  return work;
-}
-
-void GlooProcessGroup::Impl::run_thread() {
-  while (true) {
-    std::shared_ptr<GlooWork> work;
-    {
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return stopping || !queue.empty(); });
-      if (queue.empty()) return;
-      work = std::move(queue.front());
-      queue.pop_front();
-      ++running;
-    }
-    run(*work);
-    const std::lock_guard lock(mutex);
-    --running;
-    changed.notify_all();
-  }
-}
-
-void GlooProcessGroup::Impl::run(GlooWork& work) {
-  const CollectiveRecord& record = work.record();
-  FlightRecorder& recorder = group.flight_recorder();
-  std::optional<Failure> end = failure();
-  if (!end) {
-    recorder.start(record.group, record.sequence, group.clock().now());
-    try {
-      transfer(work);
-      recorder.complete(record.group, record.sequence, group.clock().now());
-      return work.finish(std::nullopt);
-    } catch (const TransferError& e) {
-      end = diagnose(record, e);
-    } catch (const Error& e) {
-      end = fail({self(), e.code(), e.what(), {}});
-    } catch (const std::exception& e) {
-      // E.g. Gloo's own checks (EnforceNotMet); after a failure its pairs may be closed.
-      end = failure();
-      if (!end) end = fail({self(), ErrorCode::kInternal, e.what(), {}});
-    }
-  }
-  CommError error = error_for(*end, self(), record);
-  recorder.fail(record.group, record.sequence, group.clock().now(), error.cause());
-  work.finish(std::move(error));
-}
-
-void GlooProcessGroup::Impl::transfer(const GlooWork& work) {
-  const CollectiveRecord& record = work.record();
-  const auto timeout = to_milliseconds(options.timeout);
-  const GlooDeadline deadline = steady_clock::now() + timeout;
-  const std::string mine = signature(record);
-  if (signatures) {
-    // No rank moves data before its left neighbor has confirmed that it is at the same collective.
-    // A more distant rank may be at another one; its messages have a different tag and match no
-    // buffer here.
-    if (const auto theirs = signatures->exchange(record.sequence, mine, timeout)) {
-      wait_for_failure_elsewhere(kVoteTime);
-      throw Error(ErrorCode::kDesync,
-                  describe_mismatch(record.sequence, job_rank(signatures->left_neighbour()),
-                                    *theirs, self(), mine));
-    }
-  }
-  work.operation()(make_abortable_context(connected, registry, deadline),
-                   message_tag(record.sequence, mine));
-}
-
-Failure GlooProcessGroup::Impl::diagnose(const CollectiveRecord& record, const TransferError& e) {
-  if (auto known = failure()) return *known;
-  if (e.reason == TransferError::Reason::kTimeout) {
-    return fail({self(),
-                 ErrorCode::kTimeout,
-                 fmt::format("timed out after {} in {} #{}, {} (waiting for rank {})",
-                             format_duration(options.timeout), to_string(record.op),
-                             record.sequence, describe(record.label), job_rank(e.peer)),
-                 {}});
-  }
-  // A connection was closed. Ranks publish a failure before they close, so either there is one, or
-  // the peer's process died without reporting.
-  if (auto known = wait_for_failure_elsewhere(kExplanationTime)) return *known;
-  const std::vector<int> peers = closed_peers();
-  if (peers.empty()) return fail({self(), ErrorCode::kInternal, e.what(), {}});
-  return fail({job_rank(peers.front()),
-               ErrorCode::kRankDied,
-               fmt::format("died (it closed its connection to rank {} without a word)", self()),
-               {}});
-}
-
-std::optional<Failure> GlooProcessGroup::Impl::wait_for_failure_elsewhere(Seconds timeout) {
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, timeout, [&] { return first_failure.has_value(); });
-  return first_failure;
-}
-
-std::vector<int> GlooProcessGroup::Impl::closed_peers() {
-  // A pair with a broken connection refuses to send. On the intact ones the probe only announces an
-  // empty message that is never received; the context is about to be closed.
-  constexpr std::uint64_t kProbeSlot = std::uint64_t{1} << 63;
-  std::vector<int> closed;
-  const auto probe = connected->createUnboundBuffer(nullptr, 0);
-  for (int peer = 0; peer < env.world_size; ++peer) {
-    if (peer == env.rank) continue;
-    try {
-      probe->send(peer, kProbeSlot);
-    } catch (const std::exception&) {
-      closed.push_back(peer);
-    }
-  }
-  return closed;
-}
-
-Failure GlooProcessGroup::Impl::fail(const Failure& failure_here) {
-  Failure holding = failure_here;
-  try {
-    // Publish before closing: whoever sees the connection close can then find the reason.
-    holding = publish_failure(*store, failure_here, kStoreTimeout);
-  } catch (const Error&) {
-    // The store is gone; the other ranks' watchers notice that themselves.
-  }
-  stop(holding);
-  return *failure();
-}
-
-void GlooProcessGroup::Impl::stop(const Failure& failure_of_job) {
-  {
-    const std::lock_guard lock(mutex);
-    if (first_failure) return;
-    first_failure = failure_of_job;
-    changed.notify_all();
-  }
-  registry->abort_all();
-  connected->closeConnections();
-}
-
-void GlooProcessGroup::Impl::shutdown() {
-  CollectiveRecord record;
-  record.group = group.name();
-  record.op = OpType::kBarrier;
-  record.dtype = DType::kUInt8;
-  record.sequence = group.flight_recorder().total_scheduled();
-  record.label.phase = Phase::kShutdown;
-  record.label.what = "waiting for all ranks to finish";
-
-  std::unique_lock lock(mutex);
-  // Bounded: every work in flight has a deadline.
-  changed.wait(lock, [&] { return queue.empty() && running == 0; });
-  if (!first_failure) {
-    lock.unlock();
-    announce_end(*store, env.rank, env.world_size, options.timeout);
-    lock.lock();
-  }
-  const bool ended = changed.wait_for(lock, options.timeout + kShutdownExtra,
-                                      [&] { return all_ended || first_failure.has_value(); });
-  if (first_failure) throw error_for(*first_failure, self(), record);
-  if (ended) return;
-  lock.unlock();
-  const std::vector<int> missing = ranks_not_ended(*store, env.world_size, kStoreTimeout);
-  const Failure holding =
-      fail({self(),
-            ErrorCode::kTimeout,
-            fmt::format("timed out after {} in shutdown: this rank is done, rank {} {} not",
-                        format_duration(options.timeout), fmt::join(missing, ", "),
-                        missing.size() == 1 ? "is" : "are"),
-            {}});
-  throw error_for(holding, env.rank, record);
-}
 
 GlooProcessGroup::GlooProcessGroup(const RankEnvironment& environment, const JobStore& job,
                                    Clock& clock, const Options& options)
@@ -389,11 +72,15 @@ void GlooProcessGroup::abort(ErrorCode code, const std::string& cause) {
   impl_->fail({rank(), code, cause, {}});
 }
 
+void GlooProcessGroup::refuse_average(OpType op, ReduceOp reduce_op) const {
+  if (reduce_op != ReduceOp::kAverage) return;
+  throw Error(ErrorCode::kUsage, fmt::format("rank {}: Gloo has no average for {}; divide before "
+                                             "the sum",
+                                             rank(), to_string(op)));
+}
+
 WorkPtr GlooProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {
-  if (op == ReduceOp::kAverage) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("rank {}: Gloo has no average; divide before the sum", rank()));
-  }
+  refuse_average(record.op, op);
   return impl_->issue(record, [tensor = std::move(tensor), op](const auto& context, auto tag) {
     gloo_allreduce(context, tag, tensor, op);
   });
@@ -410,6 +97,43 @@ WorkPtr GlooProcessGroup::do_allgather(Tensor output, Tensor input,
   return impl_->issue(
       record, [output = std::move(output), input = std::move(input)](
                   const auto& context, auto tag) { gloo_allgather(context, tag, output, input); });
+}
+
+WorkPtr GlooProcessGroup::do_reduce(Tensor tensor, int root, ReduceOp op,
+                                    const CollectiveRecord& record) {
+  refuse_average(record.op, op);
+  return impl_->issue(record,
+                      [tensor = std::move(tensor), root, op](const auto& context, auto tag) {
+                        gloo_reduce(context, tag, tensor, root, op);
+                      });
+}
+
+WorkPtr GlooProcessGroup::do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                                            const CollectiveRecord& record) {
+  refuse_average(record.op, op);
+  return impl_->issue(record, [output = std::move(output), input = std::move(input), op](
+                                  const auto& context, auto tag) {
+    gloo_reduce_scatter(context, tag, output, input, op);
+  });
+}
+
+WorkPtr GlooProcessGroup::do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record) {
+  return impl_->issue(record, [output = std::move(output), input = std::move(input),
+                               splits = record.splits](const auto& context, auto tag) {
+    gloo_alltoall(context, tag, output, input, *splits);
+  });
+}
+
+WorkPtr GlooProcessGroup::do_send(Tensor tensor, int dst, const CollectiveRecord& record) {
+  return impl_->issue(
+      record, [tensor = std::move(tensor), dst, sequence = record.sequence](
+                  const auto& context, auto) { gloo_send(context, sequence, tensor, dst); });
+}
+
+WorkPtr GlooProcessGroup::do_recv(Tensor tensor, int src, const CollectiveRecord& record) {
+  return impl_->issue(
+      record, [tensor = std::move(tensor), src, sequence = record.sequence](
+                  const auto& context, auto) { gloo_recv(context, sequence, tensor, src); });
 }
 
 WorkPtr GlooProcessGroup::do_barrier(const CollectiveRecord& record) {

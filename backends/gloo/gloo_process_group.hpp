@@ -14,8 +14,15 @@ namespace gradsync {
 /// All-reduce is Gloo's ring (same reduction order and bits) with the reduction functions of
 /// engine/comm/reduce_functions.hpp; float16 and bfloat16 are rounded to nearest even at every hop.
 ///
-/// Works run on `threads` communication threads. With one (the default) they run in program order;
-/// with more, several may run concurrently and complete out of order, as in PyTorch's Gloo group.
+/// Gloo has no reduce-scatter: it is Gloo's all-reduce of a copy of the input, of which each rank
+/// keeps its slice, as in PyTorch's Gloo group. It costs what the all-reduce costs. `reduce` works
+/// on a copy on all ranks but the root, because Gloo would overwrite their tensors. `alltoall` is
+/// Gloo's alltoallv, after an alltoall of the sizes, which are compared. `send` and `recv` are
+/// messages between unbound buffers, after an exchange of signatures between the two ranks.
+///
+/// Collectives run on `threads` communication threads. With one (the default) they run in program
+/// order; with more, several may run concurrently and complete out of order, as in PyTorch's Gloo
+/// group. Sends and receives run beside them, in program order for each peer and direction.
 ///
 /// Before any data of a collective moves, each rank compares its signature (operation, elements,
 /// dtype, root, reduction, label) with its left neighbor's, which around the ring compares all
@@ -55,11 +62,18 @@ class GlooProcessGroup final : public ProcessGroup {
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  WorkPtr do_reduce(Tensor tensor, int root, ReduceOp op, const CollectiveRecord& record) override;
+  WorkPtr do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                            const CollectiveRecord& record) override;
+  WorkPtr do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record) override;
+  WorkPtr do_send(Tensor tensor, int dst, const CollectiveRecord& record) override;
+  WorkPtr do_recv(Tensor tensor, int src, const CollectiveRecord& record) override;
   std::shared_ptr<ProcessGroup> do_split(const std::string& name,
                                          const std::vector<int>& members) override;
 
  private:
   struct Impl;
+  void refuse_average(OpType op, ReduceOp reduce_op) const;
   /// A subgroup of the job's ranks; `environment.rank` is an index into `members`.
   GlooProcessGroup(const RankEnvironment& environment, const std::shared_ptr<Store>& store,
                    Clock& clock, const Options& options, const std::vector<int>& members,

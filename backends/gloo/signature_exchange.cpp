@@ -24,14 +24,24 @@ std::string shorten(const std::string& text, std::size_t limit) {
 
 }  // namespace
 
+SignatureMessage::SignatureMessage(const std::string& signature) {
+  const std::string shortened = shorten(signature, kMaxText);
+  length_ = static_cast<std::uint16_t>(shortened.size());
+  std::memcpy(text_.data(), shortened.data(), shortened.size());
+}
+
+std::string SignatureMessage::str() const {
+  return {text_.data(), std::min<std::size_t>(length_, kMaxText)};
+}
+
 SignatureExchange::SignatureExchange(std::shared_ptr<gloo::Context> connected,
                                      std::shared_ptr<BufferRegistry> registry)
     : left_((connected->rank + connected->size - 1) % connected->size),
       right_((connected->rank + 1) % connected->size) {
   const auto context = make_abortable_context(connected, std::move(registry), GlooDeadline::max());
   for (Entry& e : window_) {
-    e.send_buffer = context->createUnboundBuffer(&e.outgoing, sizeof(Message));
-    e.receive_buffer = context->createUnboundBuffer(&e.incoming, sizeof(Message));
+    e.send_buffer = context->createUnboundBuffer(&e.outgoing, sizeof(SignatureMessage));
+    e.receive_buffer = context->createUnboundBuffer(&e.incoming, sizeof(SignatureMessage));
   }
   for (std::size_t i = 0; i < kWindow; ++i) post_receive(static_cast<std::int64_t>(i));
 }
@@ -43,19 +53,16 @@ void SignatureExchange::post_receive(std::int64_t sequence) {
 std::optional<std::string> SignatureExchange::exchange(std::int64_t sequence,
                                                        const std::string& signature,
                                                        std::chrono::milliseconds timeout) {
-  const std::string mine = shorten(signature, kMaxText);
   Entry& e = entry(sequence);
   if (e.sent) e.send_buffer->waitSend(timeout);  // the message sent one window ago
-  e.outgoing.length = static_cast<std::uint16_t>(mine.size());
-  std::memcpy(e.outgoing.text.data(), mine.data(), mine.size());
+  e.outgoing = SignatureMessage(signature);
   e.send_buffer->send(right_, slot(sequence));
   e.sent = true;
 
   e.receive_buffer->waitRecv(timeout);
-  const auto length = std::min<std::size_t>(e.incoming.length, kMaxText);
-  std::string theirs(e.incoming.text.data(), length);
+  std::string theirs = e.incoming.str();
   post_receive(sequence + static_cast<std::int64_t>(kWindow));
-  if (theirs == mine) return std::nullopt;
+  if (theirs == e.outgoing.str()) return std::nullopt;
   return theirs;
 }
 

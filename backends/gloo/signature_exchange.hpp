@@ -11,6 +11,20 @@
 
 namespace gradsync {
 
+/// A signature as it is sent: shortened where it is too long, such that different signatures stay
+/// different.
+class SignatureMessage {
+ public:
+  SignatureMessage() = default;
+  explicit SignatureMessage(const std::string& signature);
+  std::string str() const;
+
+ private:
+  static constexpr std::size_t kMaxText = 254;
+  std::uint16_t length_ = 0;
+  std::array<char, kMaxText> text_{};
+};
+
 /// Sends the signature of each collective to the right neighbor (rank + 1) and receives the left
 /// neighbor's. If all neighbors agree, all ranks agree.
 ///
@@ -30,15 +44,10 @@ class SignatureExchange {
                                       std::chrono::milliseconds timeout);
 
  private:
-  static constexpr std::size_t kMaxText = 254;
   static constexpr std::size_t kWindow = 64;
-  struct Message {
-    std::uint16_t length = 0;
-    std::array<char, kMaxText> text{};
-  };
   struct Entry {
-    Message outgoing;
-    Message incoming;
+    SignatureMessage outgoing;
+    SignatureMessage incoming;
     bool sent = false;
     std::unique_ptr<gloo::transport::UnboundBuffer> send_buffer;
     std::unique_ptr<gloo::transport::UnboundBuffer> receive_buffer;

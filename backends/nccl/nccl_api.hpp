@@ -79,6 +79,19 @@ class NcclApi {
   /// `count` is the size of one rank's part.
   virtual NcclResult all_gather(const void* send, void* receive, std::size_t count, DType dtype,
                                 NcclComm comm, CudaStream stream) = 0;
+  /// `receive` is written on `root` only, and may be `send` there.
+  virtual NcclResult reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                            NcclReduceOp op, int root, NcclComm comm, CudaStream stream) = 0;
+  /// `count` is the size of one rank's part.
+  virtual NcclResult reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
+                                    NcclReduceOp op, NcclComm comm, CudaStream stream) = 0;
+  virtual NcclResult send(const void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                          CudaStream stream) = 0;
+  virtual NcclResult recv(void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                          CudaStream stream) = 0;
+  /// The calls of one thread between the two run as one operation.
+  virtual NcclResult group_start() = 0;
+  virtual NcclResult group_end() = 0;
 
   /// Registers a buffer so that NCCL can use it directly (2.19); false if not supported. All ranks
   /// must register their buffers alike.

@@ -1,32 +1,14 @@
 #include "gradsync/backends/nccl/nccl_process_group.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "gradsync/backends/nccl/nccl_communicator.hpp"
-#include "gradsync/backends/nccl/nccl_job.hpp"
-#include "gradsync/backends/nccl/nccl_rendezvous.hpp"
-#include "gradsync/backends/nccl/nccl_work.hpp"
-#include "gradsync/backends/nccl/signature_comparison.hpp"
+#include "gradsync/backends/nccl/nccl_process_group_impl.hpp"
 
 namespace gradsync {
 namespace {
-
-/// How long a rank with a broken network waits for an explanation (from the launcher, which sees
-/// the signal, or from the other rank).
-constexpr Seconds kExplanationTime{0.3};
-/// Delay between finding a mismatch and ending the job. The other ranks arrive in this time, and
-/// their records are the votes on which rank is the odd one out.
-constexpr Seconds kVoteTime{0.2};
-/// NCCL's abort waits for its own threads; if it hangs, the process must still be able to exit.
-constexpr Seconds kAbortPatience{10};
-/// Smaller buffers gain nothing from registration.
-constexpr Bytes kRegisterFrom = Bytes{1} << 20;
 
 NcclReduceOp to_nccl(ReduceOp op) {
   switch (op) {
@@ -54,421 +36,6 @@ std::size_t count_of(const Tensor& tensor) {
 }
 
 }  // namespace
-
-class NcclProcessGroup::Impl {
- public:
-  /// The group of all ranks of the job.
-  Impl(Clock& clock, const RankEnvironment& environment, std::shared_ptr<NcclJob> job,
-       CudaDevice& device, NcclApi& api, std::shared_ptr<FlightRecorder> recorder,
-       const Options& options);
-  /// The subgroup of `parent` described by `environment`.
-  Impl(Impl& parent, const RankEnvironment& environment, const Options& options);
-
-  /// Enqueues a collective in the communication stream. `call(comm, stream)` makes the NCCL call.
-  template <typename Call>
-  WorkPtr issue(const CollectiveRecord& record, std::vector<Tensor> tensors, bool host_waits,
-                Call call);
-  WorkPtr allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record);
-  WorkPtr barrier(const CollectiveRecord& record);
-  void shutdown();
-  /// The owner releases the group.
-  void end();
-
-  /// The watchdog thread's main loop; keeps the Impl alive.
-  void watch();
-
-  NcclApi& api;
-
- private:
-  Impl(Clock& clock, const RankEnvironment& environment, std::shared_ptr<NcclJob> job,
-       CudaDevice& device, NcclApi& api, std::shared_ptr<FlightRecorder> recorder,
-       const Options& options, bool is_subgroup);
-  template <typename Connect>
-  void connect(Connect make_communicator);
-  void wait_until_idle();
-  void compare_signature(const CollectiveRecord& record);
-  void register_buffer(const Tensor& tensor);
-
-  void note_progress();
-  void look_at_works(std::unique_lock<std::mutex>& lock);
-  void look_at_nccl();
-  std::deque<std::shared_ptr<NcclWork>> end_works();
-  std::string describe_timeout(const CollectiveRecord& record, bool started) const;
-
-  const RankEnvironment env_;  // rank and size within this group
-  const std::shared_ptr<NcclJob> job_;
-  CudaDevice& device_;
-  const Options options_;
-  const bool is_subgroup_;
-
-  Clock& clock_;
-  const std::shared_ptr<FlightRecorder> recorder_;
-  CudaStream stream_ = nullptr;
-  std::unique_ptr<NcclCommunicator> communicator_;
-  std::unique_ptr<SignatureComparison> signatures_;  // null if signatures are not compared
-  Tensor token_;                                     // the payload of a barrier
-  std::map<const void*, void*> registered_;
-
-  // Guarded by the job's mutex.
-  std::deque<std::shared_ptr<NcclWork>> pending_;  // in stream order
-  bool head_started_ = false;
-  Seconds head_since_{0};  // since when the head of the queue has been in the stream
-  bool stopping_ = false;
-  bool watch_ended_ = false;
-
-  std::unique_ptr<EventTimeline> timeline_;  // used by the watchdog only
-  std::thread watchdog_;
-
-  friend class NcclProcessGroup;
-};
-
-// Creation
-// ------------------------------------------------------------------------------------------------
-
-NcclProcessGroup::Impl::Impl(Clock& clock, const RankEnvironment& environment,
-                             std::shared_ptr<NcclJob> job, CudaDevice& device, NcclApi& nccl,
-                             std::shared_ptr<FlightRecorder> recorder, const Options& options,
-                             bool is_subgroup)
-    : api(nccl),
-      env_(environment),
-      job_(std::move(job)),
-      device_(device),
-      options_(options),
-      is_subgroup_(is_subgroup),
-      clock_(clock),
-      recorder_(std::move(recorder)) {}
-
-NcclProcessGroup::Impl::Impl(Clock& clock, const RankEnvironment& environment,
-                             std::shared_ptr<NcclJob> job, CudaDevice& device, NcclApi& nccl,
-                             std::shared_ptr<FlightRecorder> recorder, const Options& options)
-    : Impl(clock, environment, std::move(job), device, nccl, std::move(recorder), options, false) {
-  NcclRendezvous rendezvous(env_, job_->store(), options_.name, options_.timeout);
-  try {
-    rendezvous.join();
-    rendezvous.check_alike(api.version(), device_.api().device_info(device_.ordinal()).pci_id);
-  } catch (const Error& e) {
-    if (e.code() == ErrorCode::kUsage) job_->fail({env_.rank, e.code(), e.what(), {}});
-    throw;
-  }
-  job_->watch_for_end();
-  connect([&](const std::function<void()>& check) {
-    const NcclUniqueId id = rendezvous.exchange_id(api, check);
-    return std::make_unique<NcclCommunicator>(
-        api, id,
-        NcclCommunicator::Options{env_.rank, env_.world_size, options_.name,
-                                  rendezvous.time_left()},
-        check);
-  });
-  device_.set_interruption([this] { job_->check_device_wait(); });
-}
-
-NcclProcessGroup::Impl::Impl(Impl& parent, const RankEnvironment& environment,
-                             const Options& options)
-    : Impl(parent.clock_, environment, parent.job_, parent.device_, parent.api, parent.recorder_,
-           options, true) {
-  // Finds a missing rank, by number, before NCCL would block on it.
-  NcclRendezvous rendezvous(env_, job_->store(), options_.name, options_.timeout);
-  rendezvous.join();
-  connect([&](const std::function<void()>& check) {
-    const NcclCommunicator::Options chosen{env_.rank, env_.world_size, options_.name,
-                                           rendezvous.time_left()};
-    // ncclCommSplit must be called by every rank of the parent, but only members call this.
-    if (env_.world_size == parent.env_.world_size && api.can_split()) {
-      parent.wait_until_idle();  // NCCL requires the parent to be idle
-      return std::make_unique<NcclCommunicator>(*parent.communicator_, chosen, check);
-    }
-    return std::make_unique<NcclCommunicator>(api, rendezvous.exchange_id(api, check), chosen,
-                                              check);
-  });
-}
-
-/// Creates the communicator and everything needed to use it.
-template <typename Connect>
-void NcclProcessGroup::Impl::connect(Connect make_communicator) {
-  CollectiveRecord creation;
-  creation.group = options_.name;
-  creation.label.what = "setting up NCCL";
-  job_->host_is_at(creation);
-  try {
-    communicator_ = make_communicator([this] { job_->throw_if_failed(); });
-  } catch (const CommError&) {
-    throw;  // the others already know
-  } catch (const Error& e) {
-    job_->fail({job_->rank(), e.code(), e.what(), {}});
-    job_->throw_if_failed();
-  }
-  stream_ = device_.api().create_stream(true);
-  timeline_ = std::make_unique<EventTimeline>(device_.api(), device_.events(), stream_, clock_);
-  token_ = Tensor::zeros({1}, DType::kInt32, device_);
-}
-
-void NcclProcessGroup::Impl::wait_until_idle() {
-  const EventPtr idle = take_event(device_.events());
-  device_.api().record(idle.get(), stream_);
-  device_.wait_on_host(idle.get());
-}
-
-// Collectives
-// ------------------------------------------------------------------------------------------------
-
-template <typename Call>
-WorkPtr NcclProcessGroup::Impl::issue(const CollectiveRecord& record, std::vector<Tensor> tensors,
-                                      bool host_waits, Call call) {
-  for (const Tensor& tensor : tensors) {
-    if (&tensor.device() != &device_) {
-      throw Error(ErrorCode::kMisuse,
-                  fmt::format("rank {}: NCCL moves tensors on {} and was given one on {}",
-                              env_.rank, device_.name(), tensor.device().name()));
-    }
-    if (options_.register_buffers) register_buffer(tensor);
-  }
-  auto work = std::make_shared<NcclWork>(record, job_->rank(), device_, host_waits,
-                                         std::move(tensors), job_->failure());
-  CudaApi& cuda = device_.api();
-  try {
-    if (const auto failure = job_->failure()->get()) {
-      throw error_for(*failure, job_->rank(), record);
-    }
-    if (record.label_must_match && env_.world_size > 1) compare_signature(record);
-    // The collective reads what the compute stream has written, so it starts after all work that is
-    // in that stream now, but not after later work. This is the overlap.
-    const EventPtr inputs_ready = take_event(device_.events());
-    cuda.record(inputs_ready.get(), device_.compute_stream());
-    cuda.wait(stream_, inputs_ready.get());
-    cuda.record(work->begin().get(), stream_);
-    communicator_->enqueue(to_string(record.op),
-                           [&](NcclComm comm) { return call(comm, stream_); });
-    cuda.record(work->end().get(), stream_);
-  } catch (const Error& e) {
-    // Rejected, or aborted while being enqueued; the work's wait reports which.
-    if (!job_->failed()) job_->fail({job_->rank(), e.code(), e.what(), {}});
-  }
-  bool is_head = false;
-  {
-    const std::lock_guard lock(job_->mutex);
-    is_head = pending_.empty();
-    if (is_head) {
-      head_since_ = clock_.now();
-      head_started_ = false;
-    }
-    // After a failure the watchdog no longer looks at any work.
-    if (!job_->failed()) {
-      pending_.push_back(work);
-    } else {
-      recorder_->fail(record.group, record.sequence, clock_.now(),
-                      error_for(*job_->failure()->get(), job_->rank(), record).cause());
-    }
-  }
-  if (is_head) job_->host_is_at(record);
-  return work;
-}
-
-void NcclProcessGroup::Impl::compare_signature(const CollectiveRecord& record) {
-  if (!signatures_) {
-    signatures_ = std::make_unique<SignatureComparison>(
-        job_->store(), options_.name, job_->rank(), env_.rank == 0, options_.timeout,
-        [this](const std::string& cause) {
-          job_->wait_for_failure(kVoteTime);
-          job_->fail({job_->rank(), ErrorCode::kDesync, cause, {}});
-        });
-  }
-  signatures_->add(record);
-}
-
-void NcclProcessGroup::Impl::register_buffer(const Tensor& tensor) {
-  if (tensor.nbytes() < kRegisterFrom || !api.can_register()) return;
-  const auto [entry, is_new] = registered_.try_emplace(tensor.data(), nullptr);
-  if (!is_new) return;
-  communicator_->enqueue("ncclCommRegister", [&](NcclComm comm) {
-    const NcclResult result = api.register_buffer(
-        comm, tensor.data(), static_cast<std::size_t>(tensor.nbytes()), entry->second);
-    // Registration is only an optimization; a rejected buffer is transferred unregistered.
-    return result == NcclResult::kInProgress ? result : NcclResult::kSuccess;
-  });
-}
-
-WorkPtr NcclProcessGroup::Impl::allreduce(Tensor tensor, ReduceOp op,
-                                          const CollectiveRecord& record) {
-  void* const data = tensor.data();
-  const std::size_t count = count_of(tensor);
-  const DType dtype = tensor.dtype();
-  return issue(record, {std::move(tensor)}, false, [=, this](NcclComm comm, CudaStream stream) {
-    return api.all_reduce(data, data, count, dtype, to_nccl(op), comm, stream);
-  });
-}
-
-WorkPtr NcclProcessGroup::Impl::barrier(const CollectiveRecord& record) {
-  return issue(record, {token_}, true, [this](NcclComm comm, CudaStream stream) {
-    void* const data = token_.data();
-    return api.all_reduce(data, data, 1, DType::kInt32, NcclReduceOp::kMax, comm, stream);
-  });
-}
-
-// The watchdog
-// ------------------------------------------------------------------------------------------------
-
-void NcclProcessGroup::Impl::watch() {
-  device_.api().set_device(device_.ordinal());
-  std::unique_lock lock(job_->mutex);
-  while (!job_->failed() && !(stopping_ && pending_.empty())) {
-    job_->changed.wait_for(lock, stopping_ ? Seconds(0.001) : options_.watch_interval);
-    if (job_->failed()) break;
-    try {
-      look_at_works(lock);
-      lock.unlock();
-      look_at_nccl();
-      lock.lock();
-    } catch (const Error& e) {  // from CUDA: a kernel fault, a lost device
-      if (lock.owns_lock()) lock.unlock();
-      job_->fail({job_->rank(), e.code(), e.what(), {}});
-      lock.lock();
-    }
-  }
-  std::deque<std::shared_ptr<NcclWork>> ended;
-  if (job_->failed()) {
-    try {
-      note_progress();  // works that the GPU has finished did not fail
-    } catch (const Error&) {
-      // The GPU is lost, so all works have failed.
-    }
-    ended = end_works();
-  }
-  lock.unlock();
-  job_->watchdog_ends(ended.empty() ? std::nullopt : std::optional(ended.front()->record()));
-  if (job_->failed()) {
-    // The ranks' threads already know (GroupFailure). Aborting the communicator ends the spinning
-    // kernels, and with them every wait for the GPU in this process.
-    communicator_->abort();
-    // Release the tensors only now that nothing writes to their memory.
-    for (const auto& work : ended) work->release_tensors();
-  }
-  lock.lock();
-  watch_ended_ = true;
-  job_->changed.notify_all();
-}
-
-/// Records starts and ends in the flight recorder. Requires the job's mutex.
-void NcclProcessGroup::Impl::note_progress() {
-  CudaApi& cuda = device_.api();
-  while (!pending_.empty()) {
-    NcclWork& work = *pending_.front();
-    const CollectiveRecord& record = work.record();
-    if (!head_started_ && cuda.is_done(work.begin().get())) {
-      head_started_ = true;
-      const Seconds begin = std::max(timeline_->time_of(work.begin()), record.issued);
-      recorder_->start(record.group, record.sequence, begin);
-    }
-    if (!head_started_ || !cuda.is_done(work.end().get())) return;
-    recorder_->complete(record.group, record.sequence, timeline_->time_of(work.end()));
-    work.complete();
-    pending_.pop_front();
-    head_started_ = false;
-    head_since_ = clock_.now();
-    job_->changed.notify_all();
-  }
-}
-
-/// Fails a collective that takes too long.
-void NcclProcessGroup::Impl::look_at_works(std::unique_lock<std::mutex>& lock) {
-  note_progress();
-  if (pending_.empty()) return;
-  const std::shared_ptr<NcclWork> head = pending_.front();
-  const bool is_late =
-      clock_.now() - std::max(head_since_, head->record().issued) > options_.timeout;
-  const std::string cause = is_late ? describe_timeout(head->record(), head_started_) : "";
-  lock.unlock();
-  job_->host_is_at(head->record());
-  if (is_late) job_->fail({job_->rank(), ErrorCode::kTimeout, cause, {}});
-  lock.lock();
-}
-
-std::string NcclProcessGroup::Impl::describe_timeout(const CollectiveRecord& record,
-                                                     bool started) const {
-  return fmt::format("timed out after {} in {} #{}, {} ({})", format_duration(options_.timeout),
-                     to_string(record.op), record.sequence, describe(record.label),
-                     started ? "waiting for the other ranks"
-                             : "not started: the GPU is still at the work before it");
-}
-
-/// Handles errors that NCCL detects itself: a lost peer process or network.
-void NcclProcessGroup::Impl::look_at_nccl() {
-  const NcclResult error = communicator_->async_error();
-  if (error == NcclResult::kSuccess || error == NcclResult::kInProgress) return;
-  const std::string what = "NCCL reports " + communicator_->describe(error);
-  if (error == NcclResult::kRemoteError) {
-    if (job_->wait_for_failure(kExplanationTime)) return;
-    job_->fail({-1,
-                ErrorCode::kRankDied,
-                fmt::format("a peer of rank {} is gone: {}", job_->rank(), what),
-                {}});
-    return;
-  }
-  job_->fail({job_->rank(), ErrorCode::kInternal, what, {}});
-}
-
-/// Fails the unfinished works with the job's failure. Requires the job's mutex.
-std::deque<std::shared_ptr<NcclWork>> NcclProcessGroup::Impl::end_works() {
-  const Failure failure = *job_->failure()->get();
-  for (const auto& work : pending_) {
-    const CollectiveRecord& record = work->record();
-    recorder_->fail(record.group, record.sequence, clock_.now(),
-                    error_for(failure, job_->rank(), record).cause());
-  }
-  return std::exchange(pending_, {});
-}
-
-// The end
-// ------------------------------------------------------------------------------------------------
-
-void NcclProcessGroup::Impl::shutdown() {
-  CollectiveRecord record;
-  record.group = options_.name;
-  record.op = OpType::kBarrier;
-  record.dtype = DType::kUInt8;
-  record.sequence = recorder_->total_scheduled();
-  record.label.phase = Phase::kShutdown;
-  record.label.what = "waiting for all ranks to finish";
-
-  {
-    // Bounded: every work in flight has a deadline.
-    std::unique_lock lock(job_->mutex);
-    job_->changed.wait(lock, [&] { return pending_.empty() || job_->failed(); });
-  }
-  if (signatures_) signatures_->finish();
-  if (!is_subgroup_) job_->shutdown(record);
-}
-
-void NcclProcessGroup::Impl::end() {
-  if (!is_subgroup_) {
-    device_.set_interruption({});
-    // A subgroup does not announce the job's end.
-    if (!job_->all_ended() && !job_->failed()) {
-      job_->fail({job_->rank(), ErrorCode::kRankDied, "left the job without finishing", {}});
-    }
-  }
-  {
-    std::unique_lock lock(job_->mutex);
-    stopping_ = true;
-    job_->changed.notify_all();
-    if (!job_->changed.wait_for(lock, kAbortPatience, [&] { return watch_ended_; })) {
-      lock.unlock();
-      watchdog_.detach();  // hangs in NCCL's abort; it keeps this object alive
-      return;
-    }
-  }
-  watchdog_.join();
-  signatures_.reset();
-  if (!is_subgroup_) job_->stop_watching();
-  for (const auto& [buffer, handle] : registered_) {
-    if (handle == nullptr || communicator_->aborted()) continue;
-    communicator_->enqueue("ncclCommDeregister", [&, registration = handle](NcclComm comm) {
-      static_cast<void>(api.deregister_buffer(comm, registration));
-      return NcclResult::kSuccess;
-    });
-  }
-  communicator_->close();
-  device_.api().destroy_stream(stream_);
-}
 
 NcclProcessGroup::NcclProcessGroup(const RankEnvironment& environment, const JobStore& job,
                                    CudaDevice& device, NcclApi& api, Clock& clock,
@@ -528,29 +95,78 @@ std::shared_ptr<ProcessGroup> NcclProcessGroup::do_split(const std::string& name
 }
 
 WorkPtr NcclProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {
-  return impl_->allreduce(std::move(tensor), op, record);
+  void* const data = tensor.data();
+  return impl_->issue(record, {tensor}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.all_reduce(data, data, count_of(tensor), tensor.dtype(), to_nccl(op), comm,
+                                 stream);
+  });
 }
 
 WorkPtr NcclProcessGroup::do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) {
   void* const data = tensor.data();
-  const std::size_t count = count_of(tensor);
-  const DType dtype = tensor.dtype();
-  return impl_->issue(record, {std::move(tensor)}, false,
-                      [=, &api = impl_->api](NcclComm comm, CudaStream stream) {
-                        return api.broadcast(data, data, count, dtype, root, comm, stream);
-                      });
+  return impl_->issue(record, {tensor}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.broadcast(data, data, count_of(tensor), tensor.dtype(), root, comm, stream);
+  });
 }
 
 WorkPtr NcclProcessGroup::do_allgather(Tensor output, Tensor input,
                                        const CollectiveRecord& record) {
-  const void* const send = input.data();
-  void* const receive = output.data();
-  const std::size_t count = count_of(input);
-  const DType dtype = input.dtype();
-  return impl_->issue(record, {std::move(output), std::move(input)}, false,
-                      [=, &api = impl_->api](NcclComm comm, CudaStream stream) {
-                        return api.all_gather(send, receive, count, dtype, comm, stream);
-                      });
+  return impl_->issue(record, {output, input}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.all_gather(input.data(), output.data(), count_of(input), input.dtype(), comm,
+                                 stream);
+  });
+}
+
+WorkPtr NcclProcessGroup::do_reduce(Tensor tensor, int root, ReduceOp op,
+                                    const CollectiveRecord& record) {
+  void* const data = tensor.data();
+  return impl_->issue(record, {tensor}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.reduce(data, data, count_of(tensor), tensor.dtype(), to_nccl(op), root, comm,
+                             stream);
+  });
+}
+
+WorkPtr NcclProcessGroup::do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                                            const CollectiveRecord& record) {
+  return impl_->issue(record, {output, input}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.reduce_scatter(input.data(), output.data(), count_of(output), output.dtype(),
+                                     to_nccl(op), comm, stream);
+  });
+}
+
+WorkPtr NcclProcessGroup::do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record) {
+  return impl_->issue(
+      record, {output, input}, [=, this, splits = record.splits](NcclComm comm, CudaStream stream) {
+        NcclApi& api = impl_->api;
+        NcclResult result = api.group_start();
+        const std::byte* from = input.data();
+        std::byte* to = output.data();
+        for (int peer = 0; peer < size() && result == NcclResult::kSuccess; ++peer) {
+          const auto sent = static_cast<std::size_t>(splits->input[static_cast<std::size_t>(peer)]);
+          const auto got = static_cast<std::size_t>(splits->output[static_cast<std::size_t>(peer)]);
+          if (sent > 0) result = api.send(from, sent, input.dtype(), peer, comm, stream);
+          if (got > 0 && result == NcclResult::kSuccess) {
+            result = api.recv(to, got, output.dtype(), peer, comm, stream);
+          }
+          from += sent * element_size(input.dtype());
+          to += got * element_size(output.dtype());
+        }
+        // The group has to be closed after an error, too.
+        const NcclResult ended = api.group_end();
+        return result == NcclResult::kSuccess ? ended : result;
+      });
+}
+
+WorkPtr NcclProcessGroup::do_send(Tensor tensor, int dst, const CollectiveRecord& record) {
+  return impl_->issue(record, {tensor}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.send(tensor.data(), count_of(tensor), tensor.dtype(), dst, comm, stream);
+  });
+}
+
+WorkPtr NcclProcessGroup::do_recv(Tensor tensor, int src, const CollectiveRecord& record) {
+  return impl_->issue(record, {tensor}, [=, this](NcclComm comm, CudaStream stream) {
+    return impl_->api.recv(tensor.data(), count_of(tensor), tensor.dtype(), src, comm, stream);
+  });
 }
 
 WorkPtr NcclProcessGroup::do_barrier(const CollectiveRecord& record) {

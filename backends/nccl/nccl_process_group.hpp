@@ -33,6 +33,9 @@ namespace gradsync {
 /// the store (SignatureComparison): a mismatch ends all ranks with kDesync within milliseconds.
 /// Without the comparison, a mismatch hangs or yields wrong values.
 ///
+/// `alltoall` is one group of ncclSend and ncclRecv, a pair for each rank. Sends and receives run
+/// in the same stream as the collectives: a recv whose send never comes blocks what is behind it.
+///
 /// Subgroups (`split`) have their own communicator, stream and watchdog; they share the end of the
 /// job. If all ranks of the parent are members and the library has ncclCommSplit, the communicator
 /// is split off the parent's; otherwise it is created anew through the store, because NCCL requires
@@ -72,6 +75,12 @@ class NcclProcessGroup final : public ProcessGroup {
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  WorkPtr do_reduce(Tensor tensor, int root, ReduceOp op, const CollectiveRecord& record) override;
+  WorkPtr do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                            const CollectiveRecord& record) override;
+  WorkPtr do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record) override;
+  WorkPtr do_send(Tensor tensor, int dst, const CollectiveRecord& record) override;
+  WorkPtr do_recv(Tensor tensor, int src, const CollectiveRecord& record) override;
   std::shared_ptr<ProcessGroup> do_split(const std::string& name,
                                          const std::vector<int>& members) override;
 

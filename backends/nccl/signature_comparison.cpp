@@ -1,5 +1,10 @@
 #include "gradsync/backends/nccl/signature_comparison.hpp"
 
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+
 #include "gradsync/comm/signature.hpp"
 
 namespace gradsync {
@@ -11,9 +16,10 @@ constexpr std::int64_t kWindow = 4096;
 }  // namespace
 
 SignatureComparison::SignatureComparison(const std::shared_ptr<Store>& store,
-                                         const std::string& group, int job_rank, bool tidies,
-                                         Seconds timeout, OnMismatch on_mismatch)
+                                         const std::string& group, int rank, int job_rank,
+                                         bool tidies, Seconds timeout, OnMismatch on_mismatch)
     : store_("group/" + group + "/signature", store),
+      rank_(rank),
       job_rank_(job_rank),
       tidies_(tidies),
       timeout_(timeout),
@@ -72,6 +78,7 @@ void SignatureComparison::run() {
 }
 
 std::string SignatureComparison::mismatch(const CollectiveRecord& record) {
+  if (is_point_to_point(record.op)) return message_mismatch(record);
   const std::string mine = signature(record);
   const std::string key = std::to_string(record.sequence);
   const std::string first =
@@ -80,8 +87,48 @@ std::string SignatureComparison::mismatch(const CollectiveRecord& record) {
     store_.remove(std::to_string(record.sequence - kWindow), timeout_);
   }
   const std::string theirs = first.substr(first.find(' ') + 1);
-  if (theirs == mine) return {};
+  if (theirs != mine) {
+    return describe_mismatch(record.sequence, std::stoi(first), theirs, job_rank_, mine);
+  }
+  return record.op == OpType::kAlltoall ? split_mismatch(record) : std::string();
+}
+
+std::string SignatureComparison::message_mismatch(const CollectiveRecord& record) {
+  const std::string mine = signature(record);
+  const std::string key = record.group + "/" + std::to_string(record.sequence);
+  const std::string own = std::to_string(job_rank_) + " " + mine;
+  const std::string first = store_.compare_set(key, "", own, timeout_);
+  if (first == own) return {};  // the other rank compares
+  store_.remove(key, timeout_);
+  const std::string theirs = first.substr(first.find(' ') + 1);
+  if (signatures_match(theirs, mine)) return {};
   return describe_mismatch(record.sequence, std::stoi(first), theirs, job_rank_, mine);
+}
+
+std::string SignatureComparison::split_mismatch(const CollectiveRecord& record) {
+  const AlltoallSplits& splits = *record.splits;
+  for (int peer = 0; peer < static_cast<int>(splits.input.size()); ++peer) {
+    if (peer == rank_) continue;
+    const std::string key =
+        fmt::format("{}/{}-{}", record.sequence, std::min(rank_, peer), std::max(rank_, peer));
+    const std::int64_t sent = splits.input[static_cast<std::size_t>(peer)];
+    const std::int64_t expected = splits.output[static_cast<std::size_t>(peer)];
+    const std::string own = fmt::format("{} {} {}", job_rank_, sent, expected);
+    const std::string first = store_.compare_set(key, "", own, timeout_);
+    if (first == own) continue;  // the other rank compares
+    store_.remove(key, timeout_);
+    std::istringstream words(first);
+    int job_peer = 0;
+    std::int64_t sent_here = 0, expected_there = 0;
+    words >> job_peer >> sent_here >> expected_there;
+    if (sent_here != expected) {
+      return describe_split_mismatch(record, job_peer, sent_here, job_rank_, expected);
+    }
+    if (sent != expected_there) {
+      return describe_split_mismatch(record, job_rank_, sent, job_peer, expected_there);
+    }
+  }
+  return {};
 }
 
 }  // namespace gradsync

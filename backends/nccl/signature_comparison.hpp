@@ -17,6 +17,9 @@ namespace gradsync {
 /// arrive writes its signature, the others compare. NCCL itself does not check: with mismatched
 /// collectives it hangs or mixes up data.
 ///
+/// A send and its recv are compared with each other, and in an alltoall each pair of ranks compares
+/// the sizes of what the two exchange.
+///
 /// The comparison runs on its own thread, concurrently with the collective, so the host does not
 /// wait for the store. NCCL may therefore have started to move data when a mismatch is found; the
 /// job then ends within a few store round trips. No rank's `shutdown` returns before all its
@@ -26,10 +29,10 @@ class SignatureComparison {
   /// Called once, from the comparison thread, with the cause of a kDesync failure.
   using OnMismatch = std::function<void(const std::string& cause)>;
 
-  /// `job_rank` is named in the cause. `tidies`: this rank (one per group) deletes the keys that
-  /// all ranks have passed. `timeout` bounds each store call.
-  SignatureComparison(const std::shared_ptr<Store>& store, const std::string& group, int job_rank,
-                      bool tidies, Seconds timeout, OnMismatch on_mismatch);
+  /// `rank` is this rank within the group. `job_rank` is named in the cause. `tidies`: this rank
+  /// (one per group) deletes the keys that all ranks have passed. `timeout` bounds each store call.
+  SignatureComparison(const std::shared_ptr<Store>& store, const std::string& group, int rank,
+                      int job_rank, bool tidies, Seconds timeout, OnMismatch on_mismatch);
   ~SignatureComparison();
   SignatureComparison(const SignatureComparison&) = delete;
   SignatureComparison& operator=(const SignatureComparison&) = delete;
@@ -45,8 +48,11 @@ class SignatureComparison {
   /// The cause of the mismatch, if this rank's collective differs from the first rank's; otherwise
   /// empty.
   std::string mismatch(const CollectiveRecord& record);
+  std::string message_mismatch(const CollectiveRecord& record);
+  std::string split_mismatch(const CollectiveRecord& record);
 
   PrefixStore store_;
+  const int rank_;  // within the group
   const int job_rank_;
   const bool tidies_;
   const Seconds timeout_;

@@ -1,6 +1,9 @@
 #include "gradsync/comm/flight_recorder.hpp"
 
 #include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
 
 namespace gradsync {
 
@@ -12,10 +15,51 @@ const char* to_string(OpType op) noexcept {
       return "broadcast";
     case OpType::kAllgather:
       return "allgather";
+    case OpType::kReduce:
+      return "reduce";
+    case OpType::kReduceScatter:
+      return "reduce_scatter";
+    case OpType::kAlltoall:
+      return "alltoall";
+    case OpType::kSend:
+      return "send";
+    case OpType::kRecv:
+      return "recv";
     case OpType::kBarrier:
       return "barrier";
   }
   return "unknown";
+}
+
+bool reduces(OpType op) noexcept {
+  return op == OpType::kAllreduce || op == OpType::kReduce || op == OpType::kReduceScatter;
+}
+
+bool has_root(OpType op) noexcept {
+  return op == OpType::kBroadcast || op == OpType::kReduce;
+}
+
+bool is_point_to_point(OpType op) noexcept {
+  return op == OpType::kSend || op == OpType::kRecv;
+}
+
+std::string channel_name(const std::string& group, int from, int to) {
+  return fmt::format("{}:{}->{}", group, from, to);
+}
+
+std::optional<Channel> parse_channel(const std::string& name) {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const std::size_t arrow = name.find("->", colon);
+  if (arrow == std::string::npos) return std::nullopt;
+  Channel channel;
+  channel.group = name.substr(0, colon);
+  const char* const end = name.data() + name.size();
+  const auto from = std::from_chars(name.data() + colon + 1, name.data() + arrow, channel.from);
+  const auto to = std::from_chars(name.data() + arrow + 2, end, channel.to);
+  const bool numbers = from.ec == std::errc() && from.ptr == name.data() + arrow &&
+                       to.ec == std::errc() && to.ptr == end;
+  return numbers ? std::optional(std::move(channel)) : std::nullopt;
 }
 
 const char* to_string(ReduceOp op) noexcept {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,31 @@
 
 namespace gradsync {
 
-enum class OpType { kAllreduce, kBroadcast, kAllgather, kBarrier };
+/// The operations of a process group, with the names of c10d's OpType in lower case.
+enum class OpType {
+  kAllreduce,
+  kBroadcast,
+  kAllgather,
+  kReduce,
+  kReduceScatter,
+  kAlltoall,
+  kSend,
+  kRecv,
+  kBarrier,
+};
 /// kAverage follows NCCL: every input is multiplied by 1/ranks and rounded to its dtype before the
 /// sum. Floating-point types only, and not supported by every backend (Gloo has no average).
 enum class ReduceOp { kSum, kMax, kMin, kAverage };
 
-const char* to_string(OpType op) noexcept;    ///< "allreduce", "broadcast", "allgather", "barrier"
+const char* to_string(OpType op) noexcept;    ///< "allreduce", "reduce_scatter", "send", ...
 const char* to_string(ReduceOp op) noexcept;  ///< "sum", "max", "min", "average"
+
+/// Whether the operation takes a ReduceOp: allreduce, reduce, reduce_scatter.
+bool reduces(OpType op) noexcept;
+/// Whether the operation has a root: broadcast, reduce.
+bool has_root(OpType op) noexcept;
+/// send and recv: two ranks take part, whatever the size of the group.
+bool is_point_to_point(OpType op) noexcept;
 
 /// State of a collective on one rank, as in PyTorch's flight recorder.
 enum class CollectiveState {
@@ -35,20 +54,43 @@ const char* to_string(CollectiveState state) noexcept;
 /// The group of all ranks, as PyTorch calls it.
 inline constexpr const char* kDefaultGroupName = "default_pg";
 
-/// One collective, as seen by one rank.
+/// The name under which the messages from one rank of a group to another are recorded:
+/// "default_pg:0->1". Each channel has its own sequence numbers, so the n-th send meets the n-th
+/// recv, whatever else the two ranks issue.
+std::string channel_name(const std::string& group, int from, int to);
+
+struct Channel {
+  std::string group;
+  int from = 0;  ///< ranks in the group
+  int to = 0;
+};
+/// The inverse of channel_name; nullopt for the name of a group.
+std::optional<Channel> parse_channel(const std::string& name);
+
+/// How many elements each rank sends to, and receives from, each rank in an alltoall.
+struct AlltoallSplits {
+  std::vector<std::int64_t> input;   ///< by receiver
+  std::vector<std::int64_t> output;  ///< by sender
+};
+
+/// One collective (or send or recv), as seen by one rank.
 struct CollectiveRecord {
   std::int64_t sequence = 0;  ///< per group and rank, from 0, in issue order
-  std::string group;          ///< name of the process group, e.g. "default_pg"
+  /// Name of the process group, e.g. "default_pg"; of a send or recv: of its channel.
+  std::string group;
   OpType op = OpType::kAllreduce;
   ReduceOp reduce_op = ReduceOp::kSum;
-  std::int32_t root = -1;  ///< broadcast only
-  std::int64_t elements = 0;
+  /// broadcast, reduce: the root; send: the receiver; recv: the sender; otherwise -1.
+  std::int32_t root = -1;
+  std::int64_t elements = 0;  ///< of this rank's input (of a recv: of its output)
   DType dtype = DType::kFloat32;
   Bytes bytes = 0;
   CollectiveLabel label;
   /// If false, ranks may label this collective differently and still match (see
   /// ProcessGroup::set_detail). Not serialized: a record read from a file has true.
   bool label_must_match = true;
+  /// alltoall only. Not serialized.
+  std::shared_ptr<const AlltoallSplits> splits;
   /// Names of the parameters in the bucket, in bucket order (shared with the reducer; may be null).
   std::shared_ptr<const std::vector<std::string>> parameters;
   CollectiveState state = CollectiveState::kScheduled;

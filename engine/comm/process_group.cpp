@@ -27,6 +27,11 @@ CollectiveRecord ProcessGroup::enter(OpType op, std::int64_t elements, DType dty
   return record;
 }
 
+CollectiveRecord ProcessGroup::enter(OpType op, const Tensor& tensor,
+                                     const CollectiveOptions& options) {
+  return enter(op, tensor.numel(), tensor.dtype(), tensor.nbytes(), options);
+}
+
 CollectiveRecord ProcessGroup::schedule(CollectiveRecord record) {
   record.issued = clock_->now();
   record.sequence = recorder_->schedule(record);
@@ -69,38 +74,24 @@ std::shared_ptr<ProcessGroup> ProcessGroup::split(const std::string& name,
 }
 
 WorkPtr ProcessGroup::allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options) {
-  if (op == ReduceOp::kAverage && !is_floating_point(tensor.dtype())) {
-    throw Error(ErrorCode::kMisuse, fmt::format("rank {}: the average of {} is not taken", rank_,
-                                                to_string(tensor.dtype())));
-  }
-  CollectiveRecord record =
-      enter(OpType::kAllreduce, tensor.numel(), tensor.dtype(), tensor.nbytes(), options);
+  check_reduction(OpType::kAllreduce, op, tensor.dtype());
+  CollectiveRecord record = enter(OpType::kAllreduce, tensor, options);
   record.reduce_op = op;
   record = schedule(std::move(record));
   return do_allreduce(std::move(tensor), op, record);
 }
 
 WorkPtr ProcessGroup::broadcast(Tensor tensor, int root, const CollectiveOptions& options) {
-  if (root < 0 || root >= size_) {
-    throw Error(
-        ErrorCode::kInternal,
-        fmt::format("rank {}: broadcast from root {} in a group of {}", rank_, root, size_));
-  }
-  CollectiveRecord record =
-      enter(OpType::kBroadcast, tensor.numel(), tensor.dtype(), tensor.nbytes(), options);
+  check_root(OpType::kBroadcast, root);
+  CollectiveRecord record = enter(OpType::kBroadcast, tensor, options);
   record.root = root;
   record = schedule(std::move(record));
   return do_broadcast(std::move(tensor), root, record);
 }
 
 WorkPtr ProcessGroup::allgather(Tensor output, Tensor input, const CollectiveOptions& options) {
-  if (output.numel() != input.numel() * size_ || output.dtype() != input.dtype()) {
-    throw Error(ErrorCode::kInternal,
-                fmt::format("rank {}: allgather of {} elements into {}, expected {} x {}", rank_,
-                            input.numel(), output.numel(), size_, input.numel()));
-  }
-  CollectiveRecord record =
-      schedule(enter(OpType::kAllgather, input.numel(), input.dtype(), input.nbytes(), options));
+  check_parts(OpType::kAllgather, output, input);
+  CollectiveRecord record = schedule(enter(OpType::kAllgather, input, options));
   return do_allgather(std::move(output), std::move(input), record);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,8 +49,29 @@ class ProcessGroup {
   WorkPtr allreduce(Tensor tensor, ReduceOp op, const CollectiveOptions& options);
   /// In place: every rank's `tensor` becomes that of `root`.
   WorkPtr broadcast(Tensor tensor, int root, const CollectiveOptions& options);
-  /// `output` has shape [size, ...input.shape]; slice r becomes rank r's `input`.
+  /// `output` has shape [size, ...input.shape]; slice r becomes rank r's `input`:
+  /// all_gather_into_tensor. `input` may be slice `rank` of `output` (in place).
   WorkPtr allgather(Tensor output, Tensor input, const CollectiveOptions& options);
+  /// In place on `root`, whose `tensor` becomes the reduction over all ranks; the others keep
+  /// theirs.
+  WorkPtr reduce(Tensor tensor, int root, ReduceOp op, const CollectiveOptions& options);
+  /// `input` has shape [size, ...output.shape]; `output` becomes the reduction of all ranks' slice
+  /// `rank`: reduce_scatter_tensor. `output` may be slice `rank` of `input` (in place).
+  WorkPtr reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                         const CollectiveOptions& options);
+  /// all_to_all_single: part r of `input` becomes part `rank` of rank r's `output`. The parts are
+  /// equal. The tensors must not overlap.
+  WorkPtr alltoall(Tensor output, Tensor input, const CollectiveOptions& options);
+  /// With parts of different sizes, counted along the first dimension, by rank; zeros are allowed.
+  /// What a rank sends to another must be what that one expects of it.
+  WorkPtr alltoall(Tensor output, Tensor input, std::vector<std::int64_t> output_split_sizes,
+                   std::vector<std::int64_t> input_split_sizes, const CollectiveOptions& options);
+  /// The n-th send from one rank to another meets that one's n-th recv, which must have the same
+  /// numel and dtype. There are no tags. The work of a send completes when `tensor` may be reused.
+  /// On NCCL, sends and receives run in stream order with the collectives of the group, so two
+  /// ranks that both send first and receive afterwards can hang; on Gloo they can not.
+  WorkPtr send(Tensor tensor, int dst, const CollectiveOptions& options);
+  WorkPtr recv(Tensor tensor, int src, const CollectiveOptions& options);
   /// Completes when every rank has issued it.
   WorkPtr barrier(const CollectiveOptions& options);
 
@@ -85,6 +107,14 @@ class ProcessGroup {
   virtual WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) = 0;
   virtual WorkPtr do_barrier(const CollectiveRecord& record) = 0;
+  /// These throw Error(kUsage) by default: a backend need not have them.
+  virtual WorkPtr do_reduce(Tensor tensor, int root, ReduceOp op, const CollectiveRecord& record);
+  virtual WorkPtr do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                                    const CollectiveRecord& record);
+  /// The sizes of the parts, in elements, are in `record.splits`, which is never null here.
+  virtual WorkPtr do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record);
+  virtual WorkPtr do_send(Tensor tensor, int dst, const CollectiveRecord& record);
+  virtual WorkPtr do_recv(Tensor tensor, int src, const CollectiveRecord& record);
   /// Throws Error(kUsage) on backends without subgroups.
   virtual std::shared_ptr<ProcessGroup> do_split(const std::string& name,
                                                  const std::vector<int>& members);
@@ -92,7 +122,17 @@ class ProcessGroup {
  private:
   CollectiveRecord enter(OpType op, std::int64_t elements, DType dtype, Bytes bytes,
                          const CollectiveOptions& options);
+  CollectiveRecord enter(OpType op, const Tensor& tensor, const CollectiveOptions& options);
   CollectiveRecord schedule(CollectiveRecord record);
+  CollectiveRecord schedule_message(OpType op, const Tensor& tensor, int from, int to,
+                                    const CollectiveOptions& options);
+  void check_reduction(OpType op, ReduceOp reduce_op, DType dtype) const;
+  void check_root(OpType op, int root) const;
+  void check_parts(OpType op, const Tensor& whole, const Tensor& part) const;
+  void check_peer(OpType op, int peer) const;
+  [[noreturn]] void misuse(const std::string& what) const;
+  /// Records the failure of a call that the backend does not have, and throws.
+  [[noreturn]] void unsupported(const CollectiveRecord& record);
 
   int rank_;
   int size_;

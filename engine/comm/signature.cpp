@@ -5,12 +5,20 @@
 #include <algorithm>
 
 namespace gradsync {
+namespace {
+
+constexpr const char* kOf = " of ";  // precedes the data in a signature
+
+}  // namespace
 
 std::string signature(const CollectiveRecord& record) {
   std::string text = to_string(record.op);
-  if (record.op == OpType::kAllreduce) text += fmt::format(" ({})", to_string(record.reduce_op));
-  if (record.op == OpType::kBroadcast) text += fmt::format(" (root {})", record.root);
-  text += fmt::format(" of {} {} elements", record.elements, to_string(record.dtype));
+  if (reduces(record.op)) text += fmt::format(" ({})", to_string(record.reduce_op));
+  if (has_root(record.op)) text += fmt::format(" (root {})", record.root);
+  if (record.op == OpType::kSend) text += fmt::format(" to rank {}", record.root);
+  if (record.op == OpType::kRecv) text += fmt::format(" from rank {}", record.root);
+  text += record.op == OpType::kAlltoall ? kOf : fmt::format("{}{} ", kOf, record.elements);
+  text += fmt::format("{} elements", to_string(record.dtype));
   if (!record.label_must_match) return text;
   const CollectiveLabel& label = record.label;
   if (label.step >= 0) text += fmt::format(", step {} (epoch {})", label.step, label.epoch);
@@ -20,11 +28,21 @@ std::string signature(const CollectiveRecord& record) {
   return text;
 }
 
+bool signatures_match(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto is_pair = [](const std::string& from, const std::string& to) {
+    return from.starts_with("send to ") && to.starts_with("recv from ");
+  };
+  if (!is_pair(a, b) && !is_pair(b, a)) return false;
+  return a.substr(a.find(kOf)) == b.substr(b.find(kOf));
+}
+
 bool same_signature(const CollectiveRecord& a, const CollectiveRecord& b) {
   // Each group ignores the fields that signature() omits for the operation.
-  const bool same_data = a.op == b.op && a.elements == b.elements && a.dtype == b.dtype &&
-                         (a.op != OpType::kAllreduce || a.reduce_op == b.reduce_op) &&
-                         (a.op != OpType::kBroadcast || a.root == b.root);
+  const bool same_op = a.op == b.op || (is_point_to_point(a.op) && is_point_to_point(b.op));
+  const bool same_data =
+      same_op && a.dtype == b.dtype && (a.op == OpType::kAlltoall || a.elements == b.elements) &&
+      (!reduces(a.op) || a.reduce_op == b.reduce_op) && (!has_root(a.op) || a.root == b.root);
   if (!a.label_must_match || !b.label_must_match) return same_data;
   const CollectiveLabel& x = a.label;
   const CollectiveLabel& y = b.label;
@@ -41,6 +59,14 @@ std::string describe_mismatch(std::int64_t sequence, int rank_a, const std::stri
       "collective #{} is not the same on all ranks: rank {} issued {}; rank {} issued {}. All "
       "ranks must issue the same collectives in the same order",
       sequence, rank_a, signature_a, rank_b, signature_b);
+}
+
+std::string describe_split_mismatch(const CollectiveRecord& record, int sender, std::int64_t sent,
+                                    int receiver, std::int64_t expected) {
+  const std::string own = signature(record);
+  return describe_mismatch(record.sequence, sender,
+                           fmt::format("{} with {} for rank {}", own, sent, receiver), receiver,
+                           fmt::format("{} with {} from rank {}", own, expected, sender));
 }
 
 }  // namespace gradsync

@@ -84,7 +84,7 @@ class FileWork final : public Work {
           take(contributions[rank].bytes, rank * static_cast<std::size_t>(record_.bytes));
         }
         return;
-      case OpType::kBarrier:
+      default:  // a barrier; ProcessGroup refuses the operations that this class does not have
         return;
     }
   }

@@ -15,6 +15,25 @@ Seconds AnalyticTimer::duration(const std::shared_ptr<const Plan>& plan, Bytes b
   return known->second = total;
 }
 
+Seconds AnalyticTimer::exchange(const std::vector<Flow>& flows) {
+  std::map<std::size_t, double> load;
+  std::vector<std::size_t> route;
+  for (const Flow& flow : flows) {
+    route.clear();
+    links_->route(flow.from, flow.to, route);
+    for (const std::size_t link : route) load[link] += flow.bytes;
+  }
+  double longest = 0;
+  bottleneck_ = "library";
+  for (const auto& [link, bytes] : load) {
+    const double seconds = bytes / links_->bandwidth(link).value;
+    if (seconds <= longest) continue;
+    longest = seconds;
+    bottleneck_ = links_->name(link);
+  }
+  return Seconds(longest);
+}
+
 Seconds AnalyticTimer::phase_duration(const Plan& plan, const PlanPhase& phase, Bytes bytes) {
   const double wire = static_cast<double>(bytes) * plan.wire_factor;
   const EdgeTimes times = edge_times(

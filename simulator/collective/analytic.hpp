@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gradsync/simulator/plan/plan.hpp"
 #include "gradsync/simulator/platform/links.hpp"
@@ -18,6 +19,13 @@ class AnalyticTimer {
 
   /// From the arrival of the last rank until all ranks are done.
   Seconds duration(const std::shared_ptr<const Plan>& plan, Bytes bytes);
+  /// The time that the busiest link needs for flows that run at the same time.
+  struct Flow {
+    int from;
+    int to;
+    double bytes;
+  };
+  Seconds exchange(const std::vector<Flow>& flows);
   /// The link that limited the last plan passed to `duration`, or the library.
   const std::string& bottleneck() const noexcept { return bottleneck_; }
 

@@ -16,8 +16,12 @@ class SimClock;
 struct Operation {
   int rank = 0;
   CollectiveRecord record;
-  Tensor input;   ///< all-gather: this rank's slice; otherwise undefined
-  Tensor output;  ///< undefined for a barrier
+  /// all-gather: this rank's slice; alltoall and send: what is sent; otherwise undefined.
+  Tensor input;
+  /// Reduced or received in place; undefined for a barrier and a send. A reduce or reduce-scatter
+  /// has a copy of the caller's tensor here, which `take_result` reads.
+  Tensor output;
+  std::function<void()> take_result = {};  ///< called when the output is ready; may be empty
   bool done = false;
   /// The clock of the rank, which tracks collectives in flight; null if not needed.
   SimClock* clock = nullptr;
@@ -31,7 +35,9 @@ using OperationPtr = std::shared_ptr<Operation>;
 /// How a collective becomes flows, in short (CollectiveFactory decides):
 /// - Gloo's own algorithms, with Gloo's bits: all-reduce in the ring of RingPlan, all-gather in a
 ///   ring, broadcast in a binomial tree, barrier by dissemination (message_ring, flow_ring,
-///   tree_collectives);
+///   tree_collectives); a reduce-scatter is an all-reduce of which each rank keeps its slice;
+/// - alltoall, send and recv are messages between pairs of ranks, on both libraries
+///   (pairwise_exchange);
 /// - everything else follows a Plan (plan_collective): NCCL's algorithms, Gloo's bcube and
 ///   halving-doubling, hierarchical.
 /// A message is one flow from rank to rank. With fidelity `flow` all messages of a hop are one
@@ -51,8 +57,10 @@ class Collective : public std::enable_shared_from_this<Collective> {
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
 
-  /// Every rank joins once, with a collective of the same signature.
+  /// Every rank (of a send or recv: both) joins once, with a collective of the same signature.
   void join(OperationPtr operation);
+  /// Null before the rank has joined.
+  const Operation* joined(int rank) const { return operations_[index(rank)].get(); }
 
  protected:
   explicit Collective(Context context);

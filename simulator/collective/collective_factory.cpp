@@ -3,6 +3,7 @@
 #include "gradsync/core/error.hpp"
 #include "gradsync/simulator/collective/flow_ring.hpp"
 #include "gradsync/simulator/collective/message_ring.hpp"
+#include "gradsync/simulator/collective/pairwise_exchange.hpp"
 #include "gradsync/simulator/collective/plan_collective.hpp"
 #include "gradsync/simulator/collective/tree_collectives.hpp"
 
@@ -32,6 +33,8 @@ std::shared_ptr<Collective> make_gloo(const Collective::Context& context,
       return std::make_shared<TreeBroadcast>(context, first);
     case OpType::kBarrier:
       return std::make_shared<DisseminationBarrier>(context);
+    default:
+      break;
   }
   throw Error(ErrorCode::kInternal, "the simulator does not know this collective");
 }
@@ -43,6 +46,7 @@ CollectiveFactory::CollectiveFactory(const ClusterSpec& cluster,
                                      Fidelity fidelity, Links* links, WireLatency wire)
     : ranks_(ranks),
       fidelity_(fidelity),
+      has_message_lanes_(cluster.library == ClusterSpec::Library::kGloo),
       per_operation_(cluster.software.per_operation),
       planner_(cluster, communication, ranks, std::move(wire)) {
   if (fidelity == Fidelity::kAnalytic) timer_.emplace(*links);
@@ -50,9 +54,27 @@ CollectiveFactory::CollectiveFactory(const ClusterSpec& cluster,
 
 std::shared_ptr<Collective> CollectiveFactory::make(const Collective::Context& context,
                                                     const CollectiveRecord& first) {
-  if (ranks_ == 1 || (first.op != OpType::kBarrier && first.bytes == 0)) {
+  const bool is_exchange = first.op == OpType::kAlltoall || is_point_to_point(first.op);
+  // A rank may send nothing in an alltoall in which others do, and a message has two ends.
+  if (ranks_ == 1 || (first.op != OpType::kBarrier && !is_exchange && first.bytes == 0)) {
     return std::make_shared<LocalCollective>(context);
   }
+  if (is_exchange) {
+    const bool timed = fidelity_ == Fidelity::kAnalytic;
+    return std::make_shared<PairwiseExchange>(context, first, planner_.message_cost(first),
+                                              timed ? &*timer_ : nullptr, network_free_);
+  }
+  if (has_message_lanes_ && first.op == OpType::kReduceScatter) {
+    // Gloo has none: it is an all-reduce of which each rank keeps its slice.
+    CollectiveRecord allreduce = first;
+    allreduce.op = OpType::kAllreduce;
+    return make_planned(context, allreduce);
+  }
+  return make_planned(context, first);
+}
+
+std::shared_ptr<Collective> CollectiveFactory::make_planned(const Collective::Context& context,
+                                                            const CollectiveRecord& first) {
   std::shared_ptr<const Plan> plan = planner_.plan(first, fidelity_ != Fidelity::kAnalytic);
   if (plan == nullptr) return make_gloo(context, first, fidelity_ == Fidelity::kFlow);
   switch (fidelity_) {

@@ -21,13 +21,21 @@ class CollectiveFactory {
   Seconds per_operation() const noexcept { return per_operation_; }
   const Planner& planner() const noexcept { return planner_; }
 
+  /// Whether sends and receives run beside the collectives, as Gloo's do. NCCL's are in the same
+  /// stream.
+  bool has_message_lanes() const noexcept { return has_message_lanes_; }
+
   /// Creates the collective described by `first`, the record of the first rank to arrive.
   std::shared_ptr<Collective> make(const Collective::Context& context,
                                    const CollectiveRecord& first);
 
  private:
+  std::shared_ptr<Collective> make_planned(const Collective::Context& context,
+                                           const CollectiveRecord& first);
+
   int ranks_;
   Fidelity fidelity_;
+  bool has_message_lanes_;
   Seconds per_operation_;
   Planner planner_;
   std::optional<AnalyticTimer> timer_;

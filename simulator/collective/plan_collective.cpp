@@ -19,7 +19,7 @@ double PlanCollective::wire_bytes(double share) const {
 }
 
 void PlanCollective::reduce() {
-  if (reduced_ || record_.op != OpType::kAllreduce) return;
+  if (reduced_ || !reduces(record_.op)) return;
   reduced_ = true;
   std::vector<std::byte*> data;
   for (int rank = 0; rank < ranks(); ++rank) {
@@ -45,6 +45,8 @@ void PlanCollective::reduce() {
 }
 
 void PlanCollective::deliver(int rank) {
+  // Of a reduce, the other ranks may be done before all have joined.
+  if (record_.op == OpType::kReduce && rank != record_.root && record_.root < ranks()) return;
   reduce();
   std::byte* to = operation(rank).output.defined() ? operation(rank).output.data() : nullptr;
   if (to == nullptr) return;

@@ -67,14 +67,25 @@ void SimGroup::enrol(int rank, FlightRecorder& recorder) {
 }
 
 void SimGroup::issue(const OperationPtr& operation) {
+  if (is_point_to_point(operation->record.op) && present() != size()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("rank {}: {} cannot be simulated where one rank stands for others",
+                            operation->rank, to_string(operation->record.op)));
+  }
   engine_->in_kernel([&] {
     if (failure_) {
       member(operation->rank)
-          .recorder->fail(options_.name, operation->record.sequence, engine_->now(),
+          .recorder->fail(operation->record.group, operation->record.sequence, engine_->now(),
                           failure_->cause);
       return;
     }
     operation->clock->collective_issued();
+    if (has_lane(*operation)) {
+      std::deque<OperationPtr>& lane = member(operation->rank).lanes[lane_of(*operation)];
+      lane.push_back(operation);
+      if (lane.size() == 1) start(operation);
+      return;
+    }
     member(operation->rank).queued.push_back(operation);
     start_next(operation->rank);
   });
@@ -98,26 +109,58 @@ void SimGroup::start_next(int rank) {
   }
 }
 
+std::int64_t SimGroup::lane_of(const Operation& operation) const {
+  const CollectiveRecord& record = operation.record;
+  if (!is_point_to_point(record.op)) return 0;
+  const std::int64_t self = operation.rank, peer = record.root, ranks = size();
+  return 1 + (record.op == OpType::kSend ? self * ranks + peer : peer * ranks + self);
+}
+
+bool SimGroup::has_lane(const Operation& operation) const {
+  return is_point_to_point(operation.record.op) && collectives_->has_message_lanes();
+}
+
+std::string SimGroup::mismatch(const Meeting& meeting, const Operation& operation) const {
+  const CollectiveRecord& record = operation.record;
+  const int rank = operation.rank;
+  if (!same_signature(meeting.first_record, record)) {
+    return describe_mismatch(record.sequence, job_rank(meeting.first_rank),
+                             signature(meeting.first_record), job_rank(rank), signature(record));
+  }
+  if (record.op != OpType::kAlltoall) return {};
+  for (int other = 0; other < present(); ++other) {
+    const Operation* joined = meeting.collective->joined(other);
+    if (joined == nullptr) continue;
+    for (const auto& [from, to] : {std::pair(joined, &operation), std::pair(&operation, joined)}) {
+      const std::int64_t sent = from->record.splits->input[static_cast<std::size_t>(to->rank)];
+      const std::int64_t expected = to->record.splits->output[static_cast<std::size_t>(from->rank)];
+      if (sent == expected) continue;
+      return describe_split_mismatch(record, job_rank(from->rank), sent, job_rank(to->rank),
+                                     expected);
+    }
+  }
+  return {};
+}
+
 void SimGroup::start(const OperationPtr& operation) {
   const CollectiveRecord& record = operation->record;
   const int rank = operation->rank;
-  member(rank).recorder->start(options_.name, record.sequence, engine_->now());
-  auto found = meetings_.find(record.sequence);
+  member(rank).recorder->start(record.group, record.sequence, engine_->now());
+  const std::pair key(lane_of(*operation), record.sequence);
+  auto found = meetings_.find(key);
   if (found == meetings_.end()) {
     const Collective::Context context{network_, present(), size() / present(),
                                       [this](Operation& op) { completed(op); }};
     auto collective = collectives_->make(context, record);
-    found = meetings_.emplace(record.sequence, Meeting{std::move(collective), rank, record}).first;
-  } else if (!same_signature(found->second.first_record, record)) {
-    const Meeting& meeting = found->second;
-    fail({ErrorCode::kDesync,
-          describe_mismatch(record.sequence, job_rank(meeting.first_rank),
-                            signature(meeting.first_record), job_rank(rank), signature(record))});
+    const int expected = is_point_to_point(record.op) ? 2 : present();
+    found = meetings_.emplace(key, Meeting{std::move(collective), rank, record, expected}).first;
+  } else if (const std::string wrong = mismatch(found->second, *operation); !wrong.empty()) {
+    fail({ErrorCode::kDesync, wrong});
     return;
   }
   // A copy: the meeting ends when the last rank's result is ready, possibly before join returns.
   const std::shared_ptr<Collective> collective = found->second.collective;
-  if (++found->second.joined == present()) network_->loads().begin_communication();
+  if (++found->second.joined == found->second.expected) network_->loads().begin_communication();
   const Seconds overhead = collectives_->per_operation();
   if (overhead.count() > 0) {
     network_->after(overhead, {[collective, operation] { collective->join(operation); }});
@@ -133,12 +176,18 @@ void SimGroup::completed(Operation& operation) {
   Member& m = member(rank);
   operation.done = true;
   operation.clock->collective_ended();
-  m.recorder->complete(options_.name, sequence, engine_->now());
+  m.recorder->complete(operation.record.group, sequence, engine_->now());
   if (m.awaited == &operation) waiting_room_->wake(job_rank(rank));
-  const auto meeting = meetings_.find(sequence);
-  if (++meeting->second.completed == present()) {
+  const auto meeting = meetings_.find({lane_of(operation), sequence});
+  if (++meeting->second.completed == meeting->second.expected) {
     meetings_.erase(meeting);
     network_->loads().end_communication();
+  }
+  if (has_lane(operation)) {
+    std::deque<OperationPtr>& lane = m.lanes[lane_of(operation)];
+    lane.pop_front();
+    if (!lane.empty()) start(lane.front());
+    return;
   }
   std::erase_if(m.active, [&](const OperationPtr& other) { return other.get() == &operation; });
   if (DeviceSlots* slots = slots_of(rank)) slots->release();
@@ -204,8 +253,13 @@ void SimGroup::end_all(const Failure& failure) {
   for (Member& m : members_) {
     m.active.insert(m.active.end(), m.queued.begin(), m.queued.end());
     m.queued.clear();
+    for (auto& [number, lane] : m.lanes) {
+      m.active.insert(m.active.end(), lane.begin(), lane.end());
+      lane.clear();
+    }
     for (const OperationPtr& operation : m.active) {
-      m.recorder->fail(options_.name, operation->record.sequence, engine_->now(), failure.cause);
+      m.recorder->fail(operation->record.group, operation->record.sequence, engine_->now(),
+                       failure.cause);
       operation->clock->collective_ended();
     }
     m.active.clear();

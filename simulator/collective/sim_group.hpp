@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gradsync/comm/group_options.hpp"
@@ -81,6 +82,9 @@ class SimGroup {
     FlightRecorder* recorder = nullptr;
     std::deque<OperationPtr> queued;   // issued, not started
     std::vector<OperationPtr> active;  // started
+    /// Sends and receives of a library that runs them beside its collectives: the first of each
+    /// lane has started.
+    std::map<std::int64_t, std::deque<OperationPtr>> lanes;
     const Operation* awaited = nullptr;
     bool is_done = false;  // has called shutdown
   };
@@ -88,6 +92,7 @@ class SimGroup {
     std::shared_ptr<Collective> collective;
     int first_rank;
     CollectiveRecord first_record;
+    int expected;  // number of ranks that take part
     int joined = 0;
     int completed = 0;
   };
@@ -102,6 +107,11 @@ class SimGroup {
   DeviceSlots* slots_of(int rank) const;
   void start_next(int rank);
   void start(const OperationPtr& operation);
+  /// 0: the group; otherwise the number of a send's or recv's channel.
+  std::int64_t lane_of(const Operation& operation) const;
+  bool has_lane(const Operation& operation) const;
+  /// The cause of a desync, if the operation does not match the others of the meeting.
+  std::string mismatch(const Meeting& meeting, const Operation& operation) const;
   void completed(Operation& operation);
   [[noreturn]] void throw_failure(const Operation& operation) const;
   [[noreturn]] void throw_timeout(const Operation& operation);
@@ -115,8 +125,8 @@ class SimGroup {
   std::shared_ptr<WaitingRoom> waiting_room_;  // of the job, with a seat per job rank
   SimGroup* parent_ = nullptr;
   std::map<std::string, std::unique_ptr<SimGroup>> subgroups_;
-  std::vector<Member> members_;               // by rank
-  std::map<std::int64_t, Meeting> meetings_;  // by sequence number; in flight
+  std::vector<Member> members_;                                        // by rank
+  std::map<std::pair<std::int64_t, std::int64_t>, Meeting> meetings_;  // in flight
   int ranks_done_ = 0;
   int ranks_assembled_ = 0;
   std::optional<Failure> failure_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "gradsync/comm/process_group.hpp"
@@ -31,11 +32,19 @@ class SimProcessGroup final : public ProcessGroup {
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  WorkPtr do_reduce(Tensor tensor, int root, ReduceOp op, const CollectiveRecord& record) override;
+  WorkPtr do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                            const CollectiveRecord& record) override;
+  WorkPtr do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record) override;
+  WorkPtr do_send(Tensor tensor, int dst, const CollectiveRecord& record) override;
+  WorkPtr do_recv(Tensor tensor, int src, const CollectiveRecord& record) override;
   std::shared_ptr<ProcessGroup> do_split(const std::string& name,
                                          const std::vector<int>& members) override;
 
  private:
-  WorkPtr issue(Tensor input, Tensor output, const CollectiveRecord& record);
+  WorkPtr issue(Tensor input, Tensor output, const CollectiveRecord& record,
+                std::function<void()> take_result = {});
+  void scale_for(ReduceOp op, Tensor& tensor) const;
 
   SimGroup* group_;
   SimClock* clock_;

@@ -337,17 +337,27 @@ std::vector<Candidate> Model::candidates(Bytes bytes, std::optional<Algorithm> a
   return all;
 }
 
+bool is_ring_only(OpType op) noexcept {
+  return op == OpType::kBroadcast || op == OpType::kAllgather || op == OpType::kReduce ||
+         op == OpType::kReduceScatter;
+}
+
+double ring_passes(OpType op, int ranks) noexcept {
+  const double others = std::max(ranks - 1, 1);
+  if (op == OpType::kAllgather) return others;
+  if (op == OpType::kReduceScatter) return others / ranks;
+  return 1;  // of a broadcast or reduce
+}
+
 Candidate Model::choose_ring(Bytes bytes, OpType op) const {
-  // The ring's bytes per link: S for a broadcast, (n-1) slices for an all-gather, compared with
-  // 2(n-1)/n S for an all-reduce. Both take n-1 steps of one rank each.
-  const double n = ranks_;
+  // All take n-1 steps, half of an all-reduce's.
   Candidate best;
   bool first = true;
   for (const Protocol protocol : kProtocols) {
     if (!allows(Algorithm::kRing, protocol)) continue;
     Candidate candidate = rate(Algorithm::kRing, protocol, bytes);
     const double bus = bus_gbps(Algorithm::kRing, protocol) * kGiga;
-    candidate.bandwidth = {op == OpType::kBroadcast ? bus : bus / std::max(n - 1, 1.0)};
+    candidate.bandwidth = {bus / ring_passes(op, ranks_)};
     candidate.latency = candidate.latency / 2;
     candidate.time =
         candidate.latency + Seconds(static_cast<double>(bytes) / candidate.bandwidth.value);

@@ -30,6 +30,12 @@ struct Candidate {
   double width = 1;          ///< threads per channel, relative to those of the measured limits
 };
 
+/// Broadcasts, reduces, all-gathers and reduce-scatters; all-reduces have other algorithms too.
+bool is_ring_only(OpType op) noexcept;
+/// How many times each link of the ring carries the bytes of the record: the input of the
+/// operation.
+double ring_passes(OpType op, int ranks) noexcept;
+
 /// NCCL's own choice of algorithm and protocol (src/graph/tuning.cc, updateCollCostTable and
 /// topoGetAlgoInfo in src/enqueue.cc, v2.30.7):
 ///
@@ -53,11 +59,11 @@ class Model {
 
   /// Whether NCCL would consider it on this cluster, with the settings of the network's plugin.
   bool allows(Algorithm algorithm, Protocol protocol) const;
-  /// Everything NCCL considers for an all-reduce of `bytes` with this algorithm and protocol (any if
-  /// unset), fastest first by its own estimate. Throws ConfigError if the machines allow none.
+  /// Everything NCCL considers for an all-reduce of `bytes` with this algorithm and protocol (any
+  /// if unset), fastest first by its own estimate. Throws ConfigError if the machines allow none.
   std::vector<Candidate> candidates(Bytes bytes, std::optional<Algorithm> algorithm = {},
                                     std::optional<Protocol> protocol = {}) const;
-  /// Broadcasts and all-gathers use a ring.
+  /// Operations that use a ring: `is_ring_only`.
   Candidate choose_ring(Bytes bytes, OpType op) const;
 
   /// Latency of one hop, excluding the wire's own.

@@ -104,7 +104,7 @@ std::vector<std::vector<int>> Planner::rings() const {
 }
 
 nccl::Candidate Planner::choose(const CollectiveRecord& record) const {
-  if (record.op == OpType::kBroadcast || record.op == OpType::kAllgather) {
+  if (nccl::is_ring_only(record.op)) {
     return model_->choose_ring(record.bytes, record.op);
   }
   auto algorithm = nccl_algorithm(communication_.algorithm);
@@ -218,7 +218,8 @@ void Planner::set_pace(Plan& plan, const nccl::Candidate& chosen, OpType op, dou
   plan.wire_factor = nccl::Model::wire_factor(chosen.protocol);
   const Layout& layout = hops_.layout;
   const double n = layout.ranks;
-  const bool is_ring = chosen.algorithm == nccl::Algorithm::kRing && op != OpType::kBroadcast;
+  const bool is_chain = op == OpType::kBroadcast || op == OpType::kReduce;
+  const bool is_ring = chosen.algorithm == nccl::Algorithm::kRing && !is_chain;
   const double chunk = is_ring ? nccl::ring_chunk(chosen.protocol)
                                : nccl::tree_chunk(chosen.protocol, bytes, chosen.lanes,
                                                   layout.nodes(), layout.per_node);
@@ -231,7 +232,9 @@ void Planner::set_pace(Plan& plan, const nccl::Candidate& chosen, OpType op, dou
       layout.nodes() == 1 || cluster_.node_topology == ClusterSpec::NodeTopology::kPcieTree;
   if (chosen.protocol == nccl::Protocol::kLl && pace_.ll.value > 0 && all_inside &&
       layout.per_node > 1) {
-    const double times = !is_ring ? 1 : op == OpType::kAllgather ? n - 1 : 2 * (n - 1) / n;
+    const bool is_allreduce = op == OpType::kAllreduce || op == OpType::kBarrier;
+    const double times =
+        is_allreduce && is_ring ? 2 * (n - 1) / n : nccl::ring_passes(op, layout.ranks);
     most = std::min(most, pace_.ll.value / times);
   }
   plan.limit = {std::isfinite(most) ? most : 0.0};
@@ -333,6 +336,14 @@ PlanPhase Planner::nccl_phase(const CollectiveRecord& record, nccl::Algorithm al
     phase.in_step = true;
     return phase;
   };
+  if (record.op == OpType::kReduce) {
+    std::vector<std::vector<int>> orders = rings();
+    for (std::vector<int>& order : orders) {
+      std::rotate(order.begin(), std::find(order.begin(), order.end(), record.root), order.end());
+    }
+    return reduce_chain_phase(hops, orders, 1);
+  }
+  if (record.op == OpType::kReduceScatter) return ring(n - 1, static_cast<double>(n - 1) / n);
   if (record.op == OpType::kAllgather) return ring(n - 1, n - 1);
   switch (algorithm) {
     case nccl::Algorithm::kRing:

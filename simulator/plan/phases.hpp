@@ -61,6 +61,8 @@ PlanPhase nvls_phase(const Hops& hops);
 /// `members`), a phase for each.
 std::vector<PlanPhase> bcube_phases(const Hops& hops, const std::vector<int>& members,
                                     const std::vector<int>& groups);
+/// Every rank sends its share of the bytes to the root.
+PlanPhase gather_phase(const Hops& hops, int root, double share);
 /// Gloo's broadcast, a binomial tree from `root`, and its barrier, dissemination.
 std::vector<PlanPhase> binomial_phases(const Hops& hops, int root);
 std::vector<PlanPhase> dissemination_phases(const Hops& hops);

@@ -56,8 +56,8 @@ struct Plan {
   std::shared_ptr<const std::vector<PlanPhase>> shared_phases;
   Seconds base{0};         ///< before the first message
   double wire_factor = 1;  ///< bytes on the wire per byte of data
-  /// Upper limit of the data rate of the library's own kernels on an edge, whatever the links; 0: no
-  /// limit.
+  /// Upper limit of the data rate of the library's own kernels on an edge, whatever the links; 0:
+  /// no limit.
   BytesPerSecond limit;
   double chunk_bytes = 0;  ///< of a pipeline, over all channels; the last is the rest; 0: one chunk
 
@@ -65,7 +65,8 @@ struct Plan {
   bool gloo_ring_sums = false;
 
   const std::vector<PlanPhase>& phases() const noexcept { return *shared_phases; }
-  /// The number of messages per edge, and the share of the edge's bytes in message `number`, from 0.
+  /// The number of messages per edge, and the share of the edge's bytes in message `number`, from
+  /// 0.
   int messages(const PlanPhase& phase, Bytes bytes) const;
   double part(const PlanPhase& phase, Bytes bytes, int number) const;
   /// The minimum time in which an edge can send its bytes, given the library's limit.
@@ -76,10 +77,10 @@ struct Plan {
   ///   edge's time; but at least what the busiest edge needs for all its messages;
   /// - otherwise, chunk by chunk: an edge starts when the first chunk has reached it, and the last
   ///   chunk still has to travel the rest of the way after it, each hop at its own rate. A link
-  ///   shared by edges that are early and late in the pipeline is busy from the first to the last of
-  ///   them, which is the lower bound of the phase. Each of them may finish as late as the last,
-  ///   which is the upper bound. The estimate is between the two, closer to the lower bound; without
-  ///   sharing they are equal.
+  ///   shared by edges that are early and late in the pipeline is busy from the first to the last
+  ///   of them, which is the lower bound of the phase. Each of them may finish as late as the last,
+  ///   which is the upper bound. The estimate is between the two, closer to the lower bound;
+  ///   without sharing they are equal.
   /// The first two use only `times.shared`.
   Seconds duration(const PlanPhase& phase, Bytes bytes, const EdgeTimes& times) const;
 

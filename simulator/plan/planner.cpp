@@ -114,7 +114,8 @@ std::shared_ptr<const Plan> Planner::gloo_plan(const CollectiveRecord& record, b
   const Algorithm algorithm = communication_.algorithm;
   const bool allreduce = record.op == OpType::kAllreduce;
   const bool ring = algorithm == Algorithm::kAuto || algorithm == Algorithm::kRing;
-  if (bit_exact && (!allreduce || ring)) return nullptr;
+  const bool has_own_class = record.op != OpType::kReduce && (!allreduce || ring);
+  if (bit_exact && has_own_class) return nullptr;
   const std::string key = fmt::format("{} {} {}", to_string(record.op), record.bytes, record.root);
   std::shared_ptr<const Plan>& known = plans_[key];
   if (known != nullptr) return known;
@@ -152,10 +153,21 @@ std::shared_ptr<const Plan> Planner::gloo_plan(const CollectiveRecord& record, b
       plan->name = "binomial tree";
       phases = binomial_phases(hops_, record.root);
       break;
+    case OpType::kReduce: {
+      plan->name = "ring, gather";
+      plan->gloo_ring_sums = true;
+      const RingPlan cuts(record.bytes, element_size(record.dtype), n);
+      const auto chunk = static_cast<double>(cuts.chunk_bytes());
+      phases = {ring_of(n - 1, chunk),
+                gather_phase(hops_, record.root, chunk / static_cast<double>(record.bytes))};
+      break;
+    }
     case OpType::kBarrier:
       plan->name = "dissemination";
       phases = dissemination_phases(hops_);
       break;
+    default:
+      throw Error(ErrorCode::kInternal, "the simulator does not know this operation");
   }
   plan->shared_phases = std::make_shared<const std::vector<PlanPhase>>(std::move(phases));
   return known = plan;

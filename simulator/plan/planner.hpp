@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gradsync/comm/flight_recorder.hpp"
+#include "gradsync/simulator/plan/message_cost.hpp"
 #include "gradsync/simulator/plan/nccl_model.hpp"
 #include "gradsync/simulator/plan/nccl_pace.hpp"
 #include "gradsync/simulator/plan/phases.hpp"
@@ -32,6 +33,9 @@ class Planner {
   /// simulated message by message, in Gloo's order of summation (message_ring.hpp,
   /// tree_collectives.hpp).
   std::shared_ptr<const Plan> plan(const CollectiveRecord& record, bool bit_exact);
+
+  /// What the library adds to the messages of an alltoall, a send and a recv.
+  MessageCost message_cost(const CollectiveRecord& record) const;
 
   /// The explanation for each kind and size of collective, in order of first use.
   const std::vector<std::string>& explanations() const noexcept { return explanations_; }

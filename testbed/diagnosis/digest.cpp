@@ -102,6 +102,20 @@ void add_testimonies(Digest& digest, const std::vector<RankReport>& reports) {
   }
 }
 
+/// Both ends of a channel are its members, even if only one has issued something.
+void add_both_ends(const Channel& channel, const Digest& digest, std::vector<int>& ranks) {
+  const auto group = digest.members.find(channel.group);
+  for (const int end : {channel.from, channel.to}) {
+    int rank = end;
+    if (channel.group != kDefaultGroupName) {
+      if (group == digest.members.end() || end >= std::ssize(group->second)) continue;
+      rank = group->second[static_cast<std::size_t>(end)];
+    }
+    if (rank >= std::ssize(digest.ranks) || std::ranges::find(ranks, rank) != ranks.end()) continue;
+    ranks.insert(std::ranges::upper_bound(ranks, rank), rank);
+  }
+}
+
 void find_groups(Digest& digest) {
   std::vector<int> all(digest.ranks.size());
   std::iota(all.begin(), all.end(), 0);
@@ -122,6 +136,9 @@ void find_groups(Digest& digest) {
   }
   for (auto& [group, ranks] : digest.members) {
     if (group.starts_with("new_group ")) ranks = all;  // a call of all ranks
+  }
+  for (auto& [name, ranks] : digest.members) {
+    if (const auto channel = parse_channel(name)) add_both_ends(*channel, digest, ranks);
   }
   digest.members[kDefaultGroupName] = std::move(all);
 }

@@ -37,6 +37,12 @@ Sequences::Sequences(const Digest& digest) : digest_(digest) {
     }
   }
   for (auto& [name, members] : by_group) {
+    if (!parse_channel(name)) continue;
+    for (const int rank : digest.members.at(name)) {
+      if (left_records(digest.of(rank))) members[rank];
+    }
+  }
+  for (auto& [name, members] : by_group) {
     Group& group = groups_.emplace_back();
     group.name = name;
     for (auto& [rank, member] : members) {
@@ -158,6 +164,11 @@ std::vector<int> Sequences::missing_from(const CollectiveRecord& record) const {
   if (has_all_ranks(record.group)) {
     for (const RankView& view : digest_.ranks) {
       if (!left_records(view)) missing.push_back(view.rank);
+    }
+    std::ranges::sort(missing);
+  } else if (parse_channel(record.group)) {
+    for (const int rank : digest_.members.at(record.group)) {
+      if (!left_records(digest_.of(rank))) missing.push_back(rank);
     }
     std::ranges::sort(missing);
   }

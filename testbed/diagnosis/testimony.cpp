@@ -68,13 +68,16 @@ std::optional<CollectiveRecord> parse_signature(std::string_view text) {
   const auto op = enum_of(reader.word_until(" "), OpType::kAllreduce, OpType::kBarrier);
   if (!op) return std::nullopt;
   record.op = *op;
-  if (reader.skip(" (root ")) {
-    record.root = static_cast<std::int32_t>(reader.number().value_or(-1));
-    reader.skip(")");
-  } else if (reader.skip(" (")) {
+  if (reduces(*op) && reader.skip(" (")) {
     const auto reduce = enum_of(reader.word_until(")"), ReduceOp::kSum, ReduceOp::kAverage);
     if (reduce) record.reduce_op = *reduce;
     reader.skip(")");
+  }
+  if (reader.skip(" (root ")) {
+    record.root = static_cast<std::int32_t>(reader.number().value_or(-1));
+    reader.skip(")");
+  } else if (reader.skip(" to rank ") || reader.skip(" from rank ")) {
+    record.root = static_cast<std::int32_t>(reader.number().value_or(-1));
   }
   if (!reader.skip(" of ")) return std::nullopt;
   record.elements = reader.number().value_or(0);

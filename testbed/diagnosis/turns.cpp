@@ -23,6 +23,11 @@ bool contains(const std::vector<int>& ranks, int rank) {
   return std::ranges::binary_search(ranks, rank);
 }
 
+/// DDP's reduction of a bucket. A program may give a collective of its own the same name.
+bool is_bucket(const CollectiveRecord& record) {
+  return record.label.what == "gradients" && record.label.bucket >= 0;
+}
+
 /// Ranks outside `ranks` that reached `step`, ascending.
 std::vector<int> others_at(const Digest& digest, const std::vector<int>& ranks, std::int64_t step) {
   std::vector<int> others;
@@ -122,7 +127,7 @@ std::optional<Turn> find_local_step(const Digest& digest) {
       if (!step.last_batch_reduced) local[step.step].insert(view.rank);
     }
     for (const CollectiveRecord* record : view.collectives) {
-      if (record->label.what == "gradients") reduced[record->label.step].insert(view.rank);
+      if (is_bucket(*record)) reduced[record->label.step].insert(view.rank);
     }
   }
   for (const auto& [step, ranks] : local) {
@@ -157,7 +162,7 @@ std::optional<Turn> find_incomplete_step(const Digest& digest) {
   std::map<std::int64_t, std::set<std::int32_t>> issued;  // by step, on any rank
   for (const RankView& view : digest.ranks) {
     for (const CollectiveRecord* record : view.collectives) {
-      if (record->label.what == "gradients") {
+      if (is_bucket(*record)) {
         issued[record->label.step].insert(record->label.bucket);
       }
     }
@@ -169,7 +174,7 @@ std::optional<Turn> find_incomplete_step(const Digest& digest) {
     if (!last.last_batch_reduced || (found && found->step < last.step)) continue;
     std::set<std::int32_t> own;
     for (const CollectiveRecord* record : view.collectives) {
-      const bool here = record->label.what == "gradients" && record->label.step == last.step;
+      const bool here = is_bucket(*record) && record->label.step == last.step;
       if (here) own.insert(record->label.bucket);
     }
     std::vector<std::int32_t> missing;

@@ -173,6 +173,24 @@ void FaultEvents::happen(const CollectiveFault& call, const Place& place) {
     case OpType::kAllgather:
       work = group.allgather(zeros({group.size(), call.elements}), zeros({call.elements}), options);
       break;
+    case OpType::kReduce:
+      work = group.reduce(zeros({call.elements}), static_cast<int>(call.root), call.reduce_op,
+                          options);
+      break;
+    case OpType::kReduceScatter:
+      work = group.reduce_scatter(zeros({call.elements}), zeros({group.size(), call.elements}),
+                                  call.reduce_op, options);
+      break;
+    case OpType::kAlltoall:
+      work = group.alltoall(zeros({group.size(), call.elements}),
+                            zeros({group.size(), call.elements}), options);
+      break;
+    case OpType::kSend:
+      work = group.send(zeros({call.elements}), static_cast<int>(call.peer), options);
+      break;
+    case OpType::kRecv:
+      work = group.recv(zeros({call.elements}), static_cast<int>(call.peer), options);
+      break;
     case OpType::kBarrier:
       work = group.barrier(options);
       break;

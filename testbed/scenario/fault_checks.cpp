@@ -42,6 +42,24 @@ class FaultChecks {
     check<GroupFault>(group);
   }
 
+  void check(const CollectiveFault& call) const {
+    check<CollectiveFault>(call);
+    if (!call.group.empty()) return;  // checked when it is called: the group's ranks are its own
+    if (has_root(call.op) && call.root >= s_.ranks) {
+      fail("root", call.root, "a rank of the run" + because("/ranks", s_.ranks));
+    }
+    if (!is_point_to_point(call.op)) return;
+    if (call.peer >= s_.ranks) {
+      fail("peer", call.peer, "a rank of the run" + because("/ranks", s_.ranks));
+    }
+    const auto& ranks = fault_.ranks;
+    if (ranks.empty() || std::find(ranks.begin(), ranks.end(), call.peer) != ranks.end()) {
+      fail("peer", call.peer, "another rank than those that call it",
+           fmt::format("name in \"ranks\" who calls {}; the other side is a fault of its own",
+                       to_string(call.op)));
+    }
+  }
+
   void check(const UnusedFault& unused) const {
     if (unused.parameters.empty()) {
       fail("parameters", unused.parameters, "the parameters that get no gradient");

@@ -121,6 +121,7 @@ struct CollectiveFault {
   std::int64_t elements = 1;
   std::string dtype = "float32";
   std::int64_t root = 0;
+  std::int64_t peer = 0;  ///< the receiver of a send, the sender of a recv
   ReduceOp reduce_op = ReduceOp::kSum;
   std::string group;  ///< empty: the default group
   std::string name;

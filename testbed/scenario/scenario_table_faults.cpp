@@ -26,10 +26,15 @@ struct EnumNames<FaultPoint> {
 };
 template <>
 struct EnumNames<OpType> {
-  static constexpr std::array<std::pair<const char*, OpType>, 4> kNames{
+  static constexpr std::array<std::pair<const char*, OpType>, 9> kNames{
       {{"allreduce", OpType::kAllreduce},
        {"broadcast", OpType::kBroadcast},
        {"allgather", OpType::kAllgather},
+       {"reduce", OpType::kReduce},
+       {"reduce_scatter", OpType::kReduceScatter},
+       {"alltoall", OpType::kAlltoall},
+       {"send", OpType::kSend},
+       {"recv", OpType::kRecv},
        {"barrier", OpType::kBarrier}}};
 };
 template <>
@@ -201,13 +206,17 @@ std::vector<FaultRow> communication_rows() {
           {step<Collective>(), steps<Collective>(), at<Collective>(),
            key("op", &Collective::op, any(), "The operation."),
            key("elements", &Collective::elements, at_least(1),
-               "Elements of the tensor (an `allgather`'s input)."),
+               "Elements of the tensor: of an `allgather`'s input, of a `reduce_scatter`'s output, "
+               "of each rank's part of an `alltoall`."),
            key("dtype", &Collective::dtype,
                one_of({"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"}),
                "Their type."),
            key("root", &Collective::root, at_least(0),
-               "Root of a `broadcast`: its rank in the group."),
-           key("reduce_op", &Collective::reduce_op, any(), "Operation of an `allreduce`."),
+               "Root of a `broadcast` or `reduce`: its rank in the group."),
+           key("peer", &Collective::peer, at_least(0),
+               "Receiver of a `send`, sender of a `recv`: its rank in the group."),
+           key("reduce_op", &Collective::reduce_op, any(),
+               "Operation of an `allreduce`, `reduce` or `reduce_scatter`."),
            key("group", &Collective::group, any(),
                "Name of the `group` on which it runs; empty: the group of all ranks."),
            name<Collective>(),

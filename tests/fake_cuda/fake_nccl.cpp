@@ -4,40 +4,37 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "gradsync/comm/reduce_functions.hpp"
 #include "gradsync/core/error.hpp"
-#include "gradsync/tensor/element.hpp"
 #include "tests/fake_cuda/fake_stream.hpp"
 
 namespace gradsync::test {
 
-struct FakeNccl::Call {
-  enum class Kind { kAllReduce, kBroadcast, kAllGather };
-  Kind kind;
-  const void* send;
-  void* receive;
-  std::size_t count;
-  DType dtype;
-  NcclReduceOp op = NcclReduceOp::kSum;
-  int root = 0;
+namespace {
 
-  bool meets(const Call& other) const {
-    return kind == other.kind && count == other.count && dtype == other.dtype && op == other.op &&
-           root == other.root;
-  }
-};
+bool alike(const NcclCall& a, const NcclCall& b) {
+  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.op == b.op &&
+         a.root == b.root;
+}
+
+}  // namespace
 
 struct FakeNcclNetwork::Impl {
   struct Collective {
-    std::vector<std::optional<FakeNccl::Call>> calls;  // by rank
+    std::vector<std::optional<NcclCall>> calls;  // by rank
     int arrived = 0;
     bool done = false;
+  };
+  /// A message that its sender offers until the receiver takes it.
+  struct Letter {
+    const NcclMessage* message;
+    bool taken = false;
   };
   /// The ranks that share a unique id.
   struct Ring {
@@ -46,6 +43,7 @@ struct FakeNcclNetwork::Impl {
     int joined = 0;
     std::map<int, int> splits;  // how many ranks have called the n-th
     std::map<std::int64_t, Collective> collectives;
+    std::map<std::pair<int, int>, std::deque<std::shared_ptr<Letter>>> letters;  // by from, to
   };
 
   std::mutex mutex;
@@ -71,54 +69,12 @@ struct FakeNccl::Communicator {
   int split_rank = 0;
   std::atomic<int> looks_left{0};
 
-  void run(std::int64_t number, const Call& call);
+  void run(std::int64_t number, const NcclCall& call);
+  void exchange(const std::vector<NcclMessage>& messages);
 };
 
-namespace {
-
-void scale_by_inverse(std::byte* data, std::size_t count, DType dtype, std::size_t ranks) {
-  with_floating_type(dtype, "average", [&](auto tag) {
-    using T = decltype(tag);
-    using Math = MathType<T>;
-    const Math factor = static_cast<Math>(static_cast<T>(Math{1} / static_cast<Math>(ranks)));
-    T* const elements = reinterpret_cast<T*>(data);
-    for (std::size_t i = 0; i < count; ++i) {
-      elements[i] = static_cast<T>(static_cast<Math>(elements[i]) * factor);
-    }
-  });
-}
-
-}  // namespace
-
-std::vector<std::byte> nccl_ring_allreduce(const std::vector<const std::byte*>& inputs,
-                                           std::size_t count, DType dtype, NcclReduceOp op) {
-  const std::size_t ranks = inputs.size(), size = element_size(dtype);
-  std::vector<std::vector<std::byte>> values;
-  for (const std::byte* input : inputs) {
-    values.emplace_back(input, input + count * size);
-    if (op == NcclReduceOp::kAverage) scale_by_inverse(values.back().data(), count, dtype, ranks);
-  }
-  const ReduceFunction reduce = reduce_function(op == NcclReduceOp::kMax   ? ReduceOp::kMax
-                                                : op == NcclReduceOp::kMin ? ReduceOp::kMin
-                                                                           : ReduceOp::kSum,
-                                                dtype);
-  std::vector<std::byte> result(count * size);
-  const std::size_t align = std::max<std::size_t>(1, 16 / size);
-  const std::size_t chunk = ((count + ranks - 1) / ranks + align - 1) / align * align;
-  for (std::size_t c = 0; c < ranks; ++c) {
-    const std::size_t begin = std::min(count, c * chunk), end = std::min(count, begin + chunk);
-    if (begin == end) continue;
-    std::byte* const sum = result.data() + begin * size;
-    std::memcpy(sum, values[(c + 1) % ranks].data() + begin * size, (end - begin) * size);
-    for (std::size_t hop = 2; hop <= ranks; ++hop) {
-      reduce(sum, values[(c + hop) % ranks].data() + begin * size, sum, end - begin);
-    }
-  }
-  return result;
-}
-
 /// In the stream: waits for the others, as a kernel does.
-void FakeNccl::Communicator::run(std::int64_t number, const Call& call) {
+void FakeNccl::Communicator::run(std::int64_t number, const NcclCall& call) {
   std::unique_lock lock(network->mutex);
   ++running;
   auto& collective = ring->collectives[number];
@@ -126,30 +82,63 @@ void FakeNccl::Communicator::run(std::int64_t number, const Call& call) {
   collective.calls[static_cast<std::size_t>(rank)] = call;
   if (++collective.arrived == ring->ranks) {
     const bool all_meet = std::all_of(collective.calls.begin(), collective.calls.end(),
-                                      [&](const auto& other) { return other->meets(call); });
+                                      [&](const auto& other) { return alike(*other, call); });
     if (all_meet) {
-      const std::size_t bytes = call.count * element_size(call.dtype);
+      std::vector<std::vector<std::byte>> copies;
       std::vector<const std::byte*> inputs;
       for (const auto& of_rank : collective.calls) {
-        inputs.push_back(static_cast<const std::byte*>(of_rank->send));
+        const auto* const from = static_cast<const std::byte*>(of_rank->send);
+        copies.emplace_back(from, from + call.input_bytes(collective.calls.size()));
       }
-      std::vector<std::byte> result;
-      if (call.kind == Call::Kind::kAllReduce) {
-        result = nccl_ring_allreduce(inputs, call.count, call.dtype, call.op);
-      } else if (call.kind == Call::Kind::kBroadcast) {
-        const std::byte* const root = inputs[static_cast<std::size_t>(call.root)];
-        result.assign(root, root + bytes);
-      } else {
-        for (const std::byte* input : inputs) result.insert(result.end(), input, input + bytes);
-      }
-      for (const auto& of_rank : collective.calls) {
-        std::memcpy(of_rank->receive, result.data(), result.size());
+      for (const auto& copy : copies) inputs.push_back(copy.data());
+      for (int r = 0; r < ring->ranks; ++r) {
+        collective.calls[static_cast<std::size_t>(r)]->finish(inputs, r);
       }
       collective.done = true;
     }
   }
   network->changed.notify_all();
   network->changed.wait(lock, [&] { return collective.done || aborted; });
+  --running;
+  network->changed.notify_all();
+}
+
+/// In the stream: all messages at once. A message of another size than the receiver's waits for
+/// ever.
+void FakeNccl::Communicator::exchange(const std::vector<NcclMessage>& messages) {
+  using Letter = FakeNcclNetwork::Impl::Letter;
+  std::unique_lock lock(network->mutex);
+  ++running;
+  std::vector<std::shared_ptr<Letter>> offered;
+  for (const NcclMessage& message : messages) {
+    if (!message.sends) continue;
+    offered.push_back(std::make_shared<Letter>(Letter{&message}));
+    ring->letters[{rank, message.peer}].push_back(offered.back());
+  }
+  network->changed.notify_all();
+  for (const NcclMessage& message : messages) {
+    if (message.sends) continue;
+    auto& letters = ring->letters[{message.peer, rank}];
+    network->changed.wait(lock, [&] {
+      return aborted || (!letters.empty() && letters.front()->message->bytes == message.bytes);
+    });
+    if (aborted) break;
+    std::memcpy(message.data, letters.front()->message->data, message.bytes);
+    letters.front()->taken = true;
+    letters.pop_front();
+    network->changed.notify_all();
+  }
+  network->changed.wait(lock, [&] {
+    return aborted ||
+           std::ranges::all_of(offered, [](const auto& letter) { return letter->taken; });
+  });
+  // Whoever has not taken a message of an aborted rank never will.
+  for (auto& [route, letters] : ring->letters) {
+    if (route.first != rank) continue;
+    std::erase_if(letters, [&](const auto& letter) {
+      return std::ranges::find(offered, letter) != offered.end();
+    });
+  }
   --running;
   network->changed.notify_all();
 }
@@ -259,7 +248,7 @@ NcclResult FakeNccl::destroy(NcclComm comm) {
   return NcclResult::kSuccess;
 }
 
-NcclResult FakeNccl::put(NcclComm comm, CudaStream stream, const Call& call) {
+NcclResult FakeNccl::put(NcclComm comm, CudaStream stream, const NcclCall& call) {
   const auto communicator = find(comm);
   const NcclResult failure = faults.next_call.exchange(NcclResult::kSuccess);
   if (failure != NcclResult::kSuccess) return failure;
@@ -277,18 +266,67 @@ NcclResult FakeNccl::put(NcclComm comm, CudaStream stream, const Call& call) {
 NcclResult FakeNccl::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                 NcclReduceOp op, NcclComm comm, CudaStream stream) {
   if (op == NcclReduceOp::kAverage) ++averages_;
-  return put(comm, stream, {Call::Kind::kAllReduce, send, receive, count, dtype, op});
+  return put(comm, stream, {NcclCall::Kind::kAllReduce, send, receive, count, dtype, op});
 }
 
 NcclResult FakeNccl::broadcast(const void* send, void* receive, std::size_t count, DType dtype,
                                int root, NcclComm comm, CudaStream stream) {
   return put(comm, stream,
-             {Call::Kind::kBroadcast, send, receive, count, dtype, NcclReduceOp::kSum, root});
+             {NcclCall::Kind::kBroadcast, send, receive, count, dtype, NcclReduceOp::kSum, root});
 }
 
 NcclResult FakeNccl::all_gather(const void* send, void* receive, std::size_t count, DType dtype,
                                 NcclComm comm, CudaStream stream) {
-  return put(comm, stream, {Call::Kind::kAllGather, send, receive, count, dtype});
+  return put(comm, stream, {NcclCall::Kind::kAllGather, send, receive, count, dtype});
+}
+
+NcclResult FakeNccl::reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                            NcclReduceOp op, int root, NcclComm comm, CudaStream stream) {
+  return put(comm, stream, {NcclCall::Kind::kReduce, send, receive, count, dtype, op, root});
+}
+
+NcclResult FakeNccl::reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
+                                    NcclReduceOp op, NcclComm comm, CudaStream stream) {
+  return put(comm, stream, {NcclCall::Kind::kReduceScatter, send, receive, count, dtype, op});
+}
+
+NcclResult FakeNccl::put_message(NcclComm comm, CudaStream stream, const NcclMessage& message) {
+  group_comm_ = comm;
+  group_stream_ = stream;
+  group_.push_back(message);
+  return group_depth_ > 0 ? NcclResult::kSuccess : run_group();
+}
+
+NcclResult FakeNccl::run_group() {
+  const std::vector<NcclMessage> messages = std::exchange(group_, {});
+  if (messages.empty()) return NcclResult::kSuccess;
+  const NcclResult failure = faults.next_call.exchange(NcclResult::kSuccess);
+  if (failure != NcclResult::kSuccess) return failure;
+  ++collectives_;
+  const auto communicator = find(group_comm_);
+  FakeStream::of(group_stream_).put([communicator, messages] { communicator->exchange(messages); });
+  communicator->looks_left = faults.calls_stay_in_progress.load();
+  return communicator->looks_left > 0 ? NcclResult::kInProgress : NcclResult::kSuccess;
+}
+
+NcclResult FakeNccl::send(const void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                          CudaStream stream) {
+  return put_message(comm, stream,
+                     {true, const_cast<void*>(data), count * element_size(dtype), peer});
+}
+
+NcclResult FakeNccl::recv(void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                          CudaStream stream) {
+  return put_message(comm, stream, {false, data, count * element_size(dtype), peer});
+}
+
+NcclResult FakeNccl::group_start() {
+  ++group_depth_;
+  return NcclResult::kSuccess;
+}
+
+NcclResult FakeNccl::group_end() {
+  return --group_depth_ > 0 ? NcclResult::kSuccess : run_group();
 }
 
 NcclResult FakeNccl::register_buffer(NcclComm comm, void* buffer, std::size_t, void*& handle) {

@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "gradsync/backends/nccl/nccl_api.hpp"
+#include "tests/fake_cuda/nccl_call.hpp"
 
 namespace gradsync::test {
 
@@ -69,6 +71,16 @@ class FakeNccl final : public NcclApi {
                        NcclComm comm, CudaStream stream) override;
   NcclResult all_gather(const void* send, void* receive, std::size_t count, DType dtype,
                         NcclComm comm, CudaStream stream) override;
+  NcclResult reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                    NcclReduceOp op, int root, NcclComm comm, CudaStream stream) override;
+  NcclResult reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
+                            NcclReduceOp op, NcclComm comm, CudaStream stream) override;
+  NcclResult send(const void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                  CudaStream stream) override;
+  NcclResult recv(void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                  CudaStream stream) override;
+  NcclResult group_start() override;
+  NcclResult group_end() override;
   bool can_register() override { return knows_registration; }
   NcclResult register_buffer(NcclComm comm, void* buffer, std::size_t nbytes,
                              void*& handle) override;
@@ -78,13 +90,19 @@ class FakeNccl final : public NcclApi {
 
  private:
   struct Communicator;
-  struct Call;
 
-  NcclResult put(NcclComm comm, CudaStream stream, const Call& call);
+  NcclResult put(NcclComm comm, CudaStream stream, const NcclCall& call);
+  NcclResult put_message(NcclComm comm, CudaStream stream, const NcclMessage& message);
+  NcclResult run_group();
   NcclComm join_ring(const std::string& id, int ranks, int rank);
   std::shared_ptr<Communicator> find(NcclComm comm);
 
   std::shared_ptr<FakeNcclNetwork::Impl> network_;
+  // The sends and receives of an open group; used by the rank's thread only.
+  int group_depth_ = 0;
+  std::vector<NcclMessage> group_;
+  NcclComm group_comm_ = nullptr;
+  CudaStream group_stream_ = nullptr;
   std::mutex mutex_;
   std::map<NcclComm, std::shared_ptr<Communicator>> communicators_;
   std::atomic<int> aborts_{0};
@@ -96,10 +114,5 @@ class FakeNccl final : public NcclApi {
 
   friend struct FakeNcclNetwork::Impl;
 };
-
-/// What an all-reduce of `inputs` (one buffer a rank) gives on NCCL's ring with one channel: rank c
-/// ends with chunk c, whose sum starts at rank c + 1 and goes around; every hop rounds.
-std::vector<std::byte> nccl_ring_allreduce(const std::vector<const std::byte*>& inputs,
-                                           std::size_t count, DType dtype, NcclReduceOp op);
 
 }  // namespace gradsync::test

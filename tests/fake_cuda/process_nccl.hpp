@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "gradsync/backends/nccl/nccl_api.hpp"
 #include "gradsync/backends/store/rank_environment.hpp"
+#include "tests/fake_cuda/nccl_call.hpp"
 
 namespace gradsync::test {
 
@@ -35,6 +37,16 @@ class ProcessNccl final : public NcclApi {
                        NcclComm comm, CudaStream stream) override;
   NcclResult all_gather(const void* send, void* receive, std::size_t count, DType dtype,
                         NcclComm comm, CudaStream stream) override;
+  NcclResult reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                    NcclReduceOp op, int root, NcclComm comm, CudaStream stream) override;
+  NcclResult reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
+                            NcclReduceOp op, NcclComm comm, CudaStream stream) override;
+  NcclResult send(const void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                  CudaStream stream) override;
+  NcclResult recv(void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                  CudaStream stream) override;
+  NcclResult group_start() override;
+  NcclResult group_end() override;
   bool can_register() override { return false; }
   NcclResult register_buffer(NcclComm, void*, std::size_t, void*&) override {
     return NcclResult::kInvalidUsage;
@@ -45,15 +57,21 @@ class ProcessNccl final : public NcclApi {
 
  private:
   struct Communicator;
-  struct Call;
 
   NcclComm connect(const std::string& id, int ranks, int rank);
-  NcclResult put(NcclComm comm, CudaStream stream, const Call& call);
+  NcclResult put(NcclComm comm, CudaStream stream, const NcclCall& call);
+  NcclResult put_message(NcclComm comm, CudaStream stream, const NcclMessage& message);
+  NcclResult run_group();
   std::shared_ptr<Communicator> find(NcclComm comm);
   void forget(NcclComm comm);
 
   RankEnvironment environment_;
   std::atomic<int> ids_{0};
+  // The sends and receives of an open group; used by the rank's thread only.
+  int group_depth_ = 0;
+  std::vector<NcclMessage> group_;
+  NcclComm group_comm_ = nullptr;
+  CudaStream group_stream_ = nullptr;
   std::mutex mutex_;
   std::map<NcclComm, std::shared_ptr<Communicator>> communicators_;
 };

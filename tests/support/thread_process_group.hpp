@@ -48,18 +48,24 @@ class ThreadWorld {
     std::optional<std::pair<ErrorCode, std::string>> failure;
   };
 
+  /// What joins the calls of one collective: group (or channel), and sequence number.
+  using Key = std::pair<std::string, std::int64_t>;
+
   void issue(Call call);
-  void wait(int rank, std::int64_t sequence);
-  bool is_done(std::int64_t sequence);
+  void wait(int rank, const Key& key);
+  bool is_done(const Key& key);
   /// A rank ended with an error: whoever waits for it will wait in vain.
   void abort(int rank, const std::string& reason);
   void carry_out(Collective& collective);
+  /// The error of calls that do not match, if they do not.
+  std::string mismatch(const std::vector<Call>& calls) const;
+  void move_data(std::vector<Call>& calls) const;
 
   int size_;
   std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::int64_t, std::shared_ptr<Collective>> collectives_;
+  std::map<Key, std::shared_ptr<Collective>> collectives_;
   std::optional<std::pair<int, std::string>> aborted_;
 };
 
@@ -78,6 +84,12 @@ class ThreadProcessGroup final : public ProcessGroup {
   WorkPtr do_broadcast(Tensor tensor, int root, const CollectiveRecord& record) override;
   WorkPtr do_allgather(Tensor output, Tensor input, const CollectiveRecord& record) override;
   WorkPtr do_barrier(const CollectiveRecord& record) override;
+  WorkPtr do_reduce(Tensor tensor, int root, ReduceOp op, const CollectiveRecord& record) override;
+  WorkPtr do_reduce_scatter(Tensor output, Tensor input, ReduceOp op,
+                            const CollectiveRecord& record) override;
+  WorkPtr do_alltoall(Tensor output, Tensor input, const CollectiveRecord& record) override;
+  WorkPtr do_send(Tensor tensor, int dst, const CollectiveRecord& record) override;
+  WorkPtr do_recv(Tensor tensor, int src, const CollectiveRecord& record) override;
 
  private:
   WorkPtr issue(const CollectiveRecord& record, Tensor input, Tensor output);

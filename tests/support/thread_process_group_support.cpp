@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "gradsync/comm/comm_error.hpp"
@@ -27,25 +28,26 @@ void ring_reduce(const std::vector<Tensor>& tensors, ReduceOp op) {
 
 class ThreadWork final : public Work {
  public:
-  ThreadWork(ThreadWorld& world, int rank, std::int64_t sequence)
-      : world_(world), rank_(rank), sequence_(sequence) {}
-  void wait() override { world_.wait(rank_, sequence_); }
-  bool is_completed() const override { return world_.is_done(sequence_); }
+  ThreadWork(ThreadWorld& world, int rank, const CollectiveRecord& record)
+      : world_(world), rank_(rank), key_(record.group, record.sequence) {}
+  void wait() override { world_.wait(rank_, key_); }
+  bool is_completed() const override { return world_.is_done(key_); }
 
  private:
   ThreadWorld& world_;
   int rank_;
-  std::int64_t sequence_;
+  ThreadWorld::Key key_;
 };
 
 void ThreadWorld::issue(Call call) {
   const std::lock_guard lock(mutex_);
   const std::int64_t sequence = call.record.sequence;
   call.recorder->start(call.record.group, sequence, call.record.issued);
-  std::shared_ptr<Collective>& collective = collectives_[sequence];
+  std::shared_ptr<Collective>& collective = collectives_[{call.record.group, sequence}];
   if (!collective) collective = std::make_shared<Collective>();
+  const int expected = is_point_to_point(call.record.op) ? 2 : size_;
   collective->calls.push_back(std::move(call));
-  if (collective->calls.size() != static_cast<std::size_t>(size_)) return;
+  if (std::ssize(collective->calls) != expected) return;
   carry_out(*collective);
   collective->done = true;
   changed_.notify_all();
@@ -54,52 +56,105 @@ void ThreadWorld::issue(Call call) {
 void ThreadWorld::carry_out(Collective& collective) {
   std::vector<Call>& calls = collective.calls;
   std::ranges::sort(calls, {}, &Call::rank);
-  const CollectiveRecord& record = calls.front().record;
-  const std::string expected = signature(record);
-  for (const Call& call : calls) {
-    const std::string actual = signature(call.record);
-    if (actual != expected) {
-      collective.failure = {ErrorCode::kDesync,
-                            describe_mismatch(record.sequence, 0, expected, call.rank, actual)};
-      for (const Call& c : calls) {
-        c.recorder->fail(record.group, record.sequence, c.record.issued,
-                         collective.failure->second);
-      }
-      return;
+  const CollectiveRecord record = calls.front().record;
+  if (const std::string wrong = mismatch(calls); !wrong.empty()) {
+    collective.failure = {ErrorCode::kDesync, wrong};
+    for (const Call& c : calls) {
+      c.recorder->fail(record.group, record.sequence, c.record.issued, wrong);
     }
+    return;
   }
-
-  const bool has_bytes = record.op != OpType::kBarrier && !calls.front().input.is_meta();
-  if (has_bytes && record.op == OpType::kAllreduce) {
-    std::vector<Tensor> tensors;
-    for (const Call& call : calls) tensors.push_back(call.input);
-    if (record.reduce_op == ReduceOp::kAverage) {
-      for (Tensor& tensor : tensors) {
-        tensor.device().scale(tensor, tensor, round_to(tensor.dtype(), 1.0 / size_));
-      }
-    }
-    ring_reduce(tensors, record.reduce_op);
-  } else if (has_bytes && record.op == OpType::kBroadcast) {
-    const Tensor& source = calls[static_cast<std::size_t>(record.root)].input;
-    for (const Call& call : calls) {
-      std::memmove(call.output.data(), source.data(), static_cast<std::size_t>(record.bytes));
-    }
-  } else if (has_bytes && record.op == OpType::kAllgather) {
-    for (const Call& to : calls) {
-      for (const Call& from : calls) {
-        std::memcpy(to.output.data() + from.rank * record.bytes, from.input.data(),
-                    static_cast<std::size_t>(record.bytes));
-      }
-    }
-  }
+  if (record.op != OpType::kBarrier && !calls.front().input.is_meta()) move_data(calls);
   for (const Call& call : calls) {
     call.recorder->complete(record.group, record.sequence, call.record.issued);
   }
 }
 
-void ThreadWorld::wait(int rank, std::int64_t sequence) {
+std::string ThreadWorld::mismatch(const std::vector<Call>& calls) const {
+  const CollectiveRecord& record = calls.front().record;
+  const std::string expected = signature(record);
+  for (const Call& call : calls) {
+    const std::string actual = signature(call.record);
+    if (!signatures_match(actual, expected)) {
+      return describe_mismatch(record.sequence, calls.front().rank, expected, call.rank, actual);
+    }
+  }
+  if (record.op != OpType::kAlltoall) return {};
+  for (const Call& from : calls) {
+    for (const Call& to : calls) {
+      const std::int64_t sent = from.record.splits->input[static_cast<std::size_t>(to.rank)];
+      const std::int64_t expects = to.record.splits->output[static_cast<std::size_t>(from.rank)];
+      if (sent == expects) continue;
+      return describe_split_mismatch(record, from.rank, sent, to.rank, expects);
+    }
+  }
+  return {};
+}
+
+/// Reads all inputs before it writes an output, because the two may be the same memory.
+void ThreadWorld::move_data(std::vector<Call>& calls) const {
+  const CollectiveRecord& record = calls.front().record;
+  const std::size_t element = element_size(record.dtype);
+  std::vector<Tensor> inputs;
+  for (const Call& call : calls) inputs.push_back(call.input.clone());
+  if (reduces(record.op)) {
+    if (record.reduce_op == ReduceOp::kAverage) {
+      for (Tensor& tensor : inputs) {
+        tensor.device().scale(tensor, tensor, round_to(tensor.dtype(), 1.0 / size_));
+      }
+    }
+    ring_reduce(inputs, record.reduce_op);
+  }
+  const auto put = [](const Call& to, std::int64_t at, const std::byte* from, std::int64_t bytes) {
+    std::memcpy(to.output.data() + at, from, static_cast<std::size_t>(bytes));
+  };
+  for (const Call& to : calls) {
+    switch (record.op) {
+      case OpType::kReduce:
+        if (to.rank != record.root) break;
+        [[fallthrough]];
+      case OpType::kAllreduce:
+        put(to, 0, inputs.front().data(), record.bytes);
+        break;
+      case OpType::kReduceScatter:
+        put(to, 0, inputs.front().data() + to.rank * to.output.nbytes(), to.output.nbytes());
+        break;
+      case OpType::kBroadcast:
+        put(to, 0, inputs[static_cast<std::size_t>(record.root)].data(), record.bytes);
+        break;
+      case OpType::kAllgather:
+        for (std::size_t r = 0; r < inputs.size(); ++r) {
+          put(to, static_cast<std::int64_t>(r) * record.bytes, inputs[r].data(), record.bytes);
+        }
+        break;
+      case OpType::kAlltoall: {
+        std::int64_t at = 0;
+        for (std::size_t r = 0; r < inputs.size(); ++r) {
+          const std::vector<std::int64_t>& sizes = calls[r].record.splits->input;
+          const std::int64_t before =
+              std::accumulate(sizes.begin(), sizes.begin() + to.rank, std::int64_t{0});
+          const auto width = static_cast<std::int64_t>(element);
+          const std::int64_t bytes = sizes[static_cast<std::size_t>(to.rank)] * width;
+          if (bytes > 0) put(to, at, inputs[r].data() + before * width, bytes);
+          at += bytes;
+        }
+        break;
+      }
+      case OpType::kRecv:
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+          if (calls[i].record.op == OpType::kSend) put(to, 0, inputs[i].data(), record.bytes);
+        }
+        break;
+      case OpType::kSend:
+      case OpType::kBarrier:
+        break;
+    }
+  }
+}
+
+void ThreadWorld::wait(int rank, const Key& key) {
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<Collective> collective = collectives_.at(sequence);
+  const std::shared_ptr<Collective> collective = collectives_.at(key);
   const bool woken =
       changed_.wait_for(lock, timeout_, [&] { return collective->done || aborted_.has_value(); });
   const auto own = std::ranges::find(collective->calls, rank, &Call::rank);
@@ -112,9 +167,9 @@ void ThreadWorld::wait(int rank, std::int64_t sequence) {
                   "rank " + std::to_string(aborted_->first) + " failed: " + aborted_->second);
 }
 
-bool ThreadWorld::is_done(std::int64_t sequence) {
+bool ThreadWorld::is_done(const Key& key) {
   const std::lock_guard lock(mutex_);
-  return collectives_.at(sequence)->done;
+  return collectives_.at(key)->done;
 }
 
 void ThreadWorld::abort(int rank, const std::string& reason) {
@@ -125,7 +180,7 @@ void ThreadWorld::abort(int rank, const std::string& reason) {
 
 WorkPtr ThreadProcessGroup::issue(const CollectiveRecord& record, Tensor input, Tensor output) {
   world_.issue({rank(), record, shared_flight_recorder(), std::move(input), std::move(output)});
-  return std::make_shared<ThreadWork>(world_, rank(), record.sequence);
+  return std::make_shared<ThreadWork>(world_, rank(), record);
 }
 
 WorkPtr ThreadProcessGroup::do_allreduce(Tensor tensor, ReduceOp, const CollectiveRecord& record) {
@@ -140,6 +195,25 @@ WorkPtr ThreadProcessGroup::do_allgather(Tensor output, Tensor input,
 }
 WorkPtr ThreadProcessGroup::do_barrier(const CollectiveRecord& record) {
   return issue(record, {}, {});
+}
+
+WorkPtr ThreadProcessGroup::do_reduce(Tensor tensor, int, ReduceOp,
+                                      const CollectiveRecord& record) {
+  return issue(record, tensor, tensor);
+}
+WorkPtr ThreadProcessGroup::do_reduce_scatter(Tensor output, Tensor input, ReduceOp,
+                                              const CollectiveRecord& record) {
+  return issue(record, std::move(input), std::move(output));
+}
+WorkPtr ThreadProcessGroup::do_alltoall(Tensor output, Tensor input,
+                                        const CollectiveRecord& record) {
+  return issue(record, std::move(input), std::move(output));
+}
+WorkPtr ThreadProcessGroup::do_send(Tensor tensor, int, const CollectiveRecord& record) {
+  return issue(record, std::move(tensor), {});
+}
+WorkPtr ThreadProcessGroup::do_recv(Tensor tensor, int, const CollectiveRecord& record) {
+  return issue(record, tensor, tensor);
 }
 
 void run_ranks(ThreadWorld& world, const std::function<void(RankContext&)>& body) {

@@ -9,6 +9,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kAllreduceBody = "allreduce";
+constexpr const char* kCollectiveBody = "collective";
 
 /// In seconds and exact: a row from another process equals the measured one.
 Json event_of(const BenchRow& row) {
@@ -43,6 +44,26 @@ RankBody allreduce_body(const AllreduceBench& bench) {
   return body;
 }
 
+RankBody collective_body(const CollectiveBench& bench) {
+  RankBody body;
+  body.name = kCollectiveBody;
+  body.arguments = to_json(bench);
+  body.load = [bench](const Scenario& scenario, const RunObserver& observer) -> RankMain {
+    return [bench, &scenario, &observer](const RankRuntime& runtime, RankReport& report) {
+      run_collective_bench(
+          bench, runtime, report,
+          [&](const CollectiveRow& row) {
+            if (observer) observer(to_json(row));
+          },
+          [&](std::int64_t step) {
+            const Seconds delay = bench_delay(scenario, report.rank, step);
+            if (delay > Seconds{0}) runtime.clock->sleep(delay);
+          });
+    };
+  };
+  return body;
+}
+
 BenchRow row_of_event(const Json& event) {
   BenchRow row;
   row.bytes = event.at("bytes");
@@ -59,6 +80,7 @@ BenchRow row_of_event(const Json& event) {
 RankBody make_rank_body(const std::string& name, const Json& arguments, const Scenario& scenario) {
   if (name == kTrainingBody) return training_body(scenario);
   if (name == kAllreduceBody) return allreduce_body(allreduce_bench_from_json(arguments));
+  if (name == kCollectiveBody) return collective_body(collective_bench_from_json(arguments));
   throw Error(ErrorCode::kUsage, "there is no body \"" + name + "\" for a rank");
 }
 

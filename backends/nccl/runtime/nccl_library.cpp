@@ -82,6 +82,12 @@ struct NcclFunctions {
   GRADSYNC_NCCL(ncclAllReduce);
   GRADSYNC_NCCL(ncclBroadcast);
   GRADSYNC_NCCL(ncclAllGather);
+  GRADSYNC_NCCL(ncclReduce);
+  GRADSYNC_NCCL(ncclReduceScatter);
+  GRADSYNC_NCCL(ncclSend);
+  GRADSYNC_NCCL(ncclRecv);
+  GRADSYNC_NCCL(ncclGroupStart);
+  GRADSYNC_NCCL(ncclGroupEnd);
   GRADSYNC_NCCL_OPTIONAL(SplitFunction, ncclCommSplit);            // 2.18.1
   GRADSYNC_NCCL_OPTIONAL(RegisterFunction, ncclCommRegister);      // 2.19
   GRADSYNC_NCCL_OPTIONAL(DeregisterFunction, ncclCommDeregister);  // 2.19
@@ -149,6 +155,26 @@ class NcclLibrary final : public NcclApi {
                         NcclComm comm, CudaStream stream) override {
     return from_nccl(nccl_.ncclAllGather(send, receive, count, to_nccl(dtype), comm, stream));
   }
+  NcclResult reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                    NcclReduceOp op, int root, NcclComm comm, CudaStream stream) override {
+    return from_nccl(
+        nccl_.ncclReduce(send, receive, count, to_nccl(dtype), to_nccl(op), root, comm, stream));
+  }
+  NcclResult reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
+                            NcclReduceOp op, NcclComm comm, CudaStream stream) override {
+    return from_nccl(
+        nccl_.ncclReduceScatter(send, receive, count, to_nccl(dtype), to_nccl(op), comm, stream));
+  }
+  NcclResult send(const void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                  CudaStream stream) override {
+    return from_nccl(nccl_.ncclSend(data, count, to_nccl(dtype), peer, comm, stream));
+  }
+  NcclResult recv(void* data, std::size_t count, DType dtype, int peer, NcclComm comm,
+                  CudaStream stream) override {
+    return from_nccl(nccl_.ncclRecv(data, count, to_nccl(dtype), peer, comm, stream));
+  }
+  NcclResult group_start() override { return from_nccl(nccl_.ncclGroupStart()); }
+  NcclResult group_end() override { return from_nccl(nccl_.ncclGroupEnd()); }
 
   bool can_register() override {
     return nccl_.ncclCommRegister != nullptr && nccl_.ncclCommDeregister != nullptr &&

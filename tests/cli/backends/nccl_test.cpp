@@ -59,6 +59,20 @@ TEST_CASE("nccl: a job of processes trains as on Gloo, and its result has times 
   CHECK(times.at("exposed_comm").get<double>() >= 0);
 }
 
+TEST_CASE("nccl: bench measures the other operations, with exact results") {
+  for (const std::string operation :
+       {"broadcast", "reduce", "allgather", "reduce_scatter", "alltoall", "sendrecv"}) {
+    CAPTURE(operation);
+    const CommandResult bench = run_command(
+        {"bench", operation, "--backend", "nccl", "--ranks", "3", "-b", "8", "-e", "4K", "-f", "8",
+         "-n", "2", "-w", "1"},
+        kStandIn);
+    INFO(bench.err);
+    REQUIRE(bench.exit_status == 0);
+    CHECK_THAT(bench.out, contains("Out of bounds values : 0 OK"));
+  }
+}
+
 TEST_CASE("nccl: bench allreduce and calibrate, from the ranks to a cluster that sim runs on") {
   const CommandResult bench =
       run_command({"bench", "allreduce", "--backend", "nccl", "--ranks", "2", "-b", "8", "-e", "4K",
