@@ -117,12 +117,35 @@ AccuracyGroup group_of(const AccuracyTable& table, const char* part,
   for (const std::string& name : table.fitted) {
     group.fitted += (group.fitted.empty() ? "" : ", ") + name;
   }
-  if (!group.within) group.beyond_budget = table.beyond_budget;
+  group.is_outlier = !table.outlier_signs.empty();
+  if (!group.within && !group.is_outlier) group.beyond_budget = table.beyond_budget;
   return group;
 }
 
 std::string percent(double value) {
   return fmt::format("{:+.1f}%", value * 100);
+}
+
+const char* verdict(const AccuracyGroup& group) {
+  if (group.is_outlier) return "outlier";
+  return group.within ? "ok" : "BEYOND";
+}
+
+std::string summary_line(const AccuracySummary& summary) {
+  return fmt::format(
+      "{}: geometric mean error {:.1f}% over {} tables; cross-validated {:.1f}% over {} tables\n",
+      summary.part, summary.geometric_mean * 100, summary.tables, summary.cross_validated * 100,
+      summary.cross_validated_tables);
+}
+
+/// The outliers with their signs, one line a table.
+std::string outlier_lines(const std::vector<AccuracyTable>& tables, const char* bullet) {
+  std::string text;
+  for (const AccuracyTable& table : tables) {
+    if (table.outlier_signs.empty()) continue;
+    text += fmt::format("{}{}: {}\n", bullet, table.name, table.outlier_signs.front());
+  }
+  return text;
 }
 
 }  // namespace
@@ -160,6 +183,29 @@ std::vector<AccuracyGroup> judge(const AccuracyTable& table) {
   return groups;
 }
 
+std::vector<AccuracySummary> summarize(const std::vector<AccuracyTable>& tables) {
+  std::vector<AccuracySummary> parts = {{"above 1 MiB"}, {"up to 1 MiB"}};
+  for (AccuracySummary& part : parts) {
+    double fitted = 0, unseen = 0;
+    for (const AccuracyTable& table : tables) {
+      for (const AccuracyGroup& group : judge(table)) {
+        if (group.is_outlier || group.part != part.part) continue;
+        ++part.tables;
+        fitted += std::log1p(group.geometric_mean);
+        if (!group.cross_validated) continue;
+        ++part.cross_validated_tables;
+        unseen += std::log1p(*group.cross_validated);
+      }
+    }
+    if (part.tables > 0) part.geometric_mean = std::expm1(fitted / part.tables);
+    if (part.cross_validated_tables > 0) {
+      part.cross_validated = std::expm1(unseen / part.cross_validated_tables);
+    }
+  }
+  std::erase_if(parts, [](const AccuracySummary& part) { return part.tables == 0; });
+  return parts;
+}
+
 std::string accuracy_text(const std::vector<AccuracyTable>& tables, bool with_rows) {
   std::string text;
   for (const AccuracyTable& table : tables) {
@@ -184,10 +230,12 @@ std::string accuracy_text(const std::vector<AccuracyTable>& tables, bool with_ro
               ? fmt::format(", cross-validated {:.1f}%", *group.cross_validated * 100)
               : "",
           percent(group.worst), group.budget * 100, table.is_training ? " a row" : "",
-          group.within ? "ok" : "BEYOND",
-          group.beyond_budget.empty() ? "" : "\n    " + group.beyond_budget);
+          verdict(group), group.beyond_budget.empty() ? "" : "\n    " + group.beyond_budget);
     }
   }
+  for (const AccuracySummary& summary : summarize(tables)) text += summary_line(summary);
+  const std::string outliers = outlier_lines(tables, "  ");
+  if (!outliers.empty()) text += "outliers, which have no budget:\n" + outliers;
   return text;
 }
 
@@ -202,9 +250,13 @@ std::string accuracy_markdown(const std::vector<AccuracyTable>& tables) {
           group.rows, group.geometric_mean * 100,
           group.cross_validated ? fmt::format("{:.1f}%", *group.cross_validated * 100) : "",
           percent(group.worst), group.budget * 100, table.is_training ? " a row" : "",
-          group.within ? "ok" : "**beyond**");
+          group.within || group.is_outlier ? verdict(group) : "**beyond**");
     }
   }
+  text += '\n';
+  for (const AccuracySummary& summary : summarize(tables)) text += "- " + summary_line(summary);
+  const std::string outliers = outlier_lines(tables, "- ");
+  if (!outliers.empty()) text += "\nOutliers, which have no budget:\n\n" + outliers;
   return text;
 }
 
@@ -229,16 +281,26 @@ Json accuracy_json(const std::vector<AccuracyTable>& tables) {
                         {"worst_error", group.worst},
                         {"budget", group.budget},
                         {"within", group.within},
+                        {"outlier", group.is_outlier},
                         {"beyond_budget", group.beyond_budget}});
     }
     all.push_back({{"name", table.name},
                    {"file", table.file.string()},
                    {"source", table.source},
                    {"fitted", table.fitted},
+                   {"outlier_signs", table.outlier_signs},
                    {"groups", groups},
                    {"rows", rows}});
   }
-  return {{"schema_version", 1}, {"tables", all}};
+  Json summaries = Json::array();
+  for (const AccuracySummary& summary : summarize(tables)) {
+    summaries.push_back({{"part", summary.part},
+                         {"tables", summary.tables},
+                         {"geometric_mean_error", summary.geometric_mean},
+                         {"cross_validated_tables", summary.cross_validated_tables},
+                         {"cross_validated_error", summary.cross_validated}});
+  }
+  return {{"schema_version", 1}, {"tables", all}, {"summary", summaries}};
 }
 
 }  // namespace gradsync

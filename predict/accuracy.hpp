@@ -48,6 +48,9 @@ struct AccuracyTable {
   nlohmann::ordered_json left_out;  ///< null: there is no cross-validation
   nlohmann::ordered_json scenario;
   std::vector<AccuracyRow> rows;
+  /// Signs of a faulty machine or a disturbed run (outliers.hpp). A table that has one is an
+  /// outlier: it has errors, but no budget.
+  std::vector<std::string> outlier_signs;
 };
 
 /// Throws ConfigError with a JSON pointer for a malformed file.
@@ -63,6 +66,7 @@ struct AccuracyGroup {
   double worst = 0;                       ///< error of largest magnitude, with its sign
   double budget = 0;
   bool within = false;
+  bool is_outlier = false;  ///< the budget does not apply
   std::string fitted;
   std::string beyond_budget;
 };
@@ -74,6 +78,18 @@ struct AccuracyGroup {
 /// The geometric mean error of ratios r = simulated / measured is exp(mean |ln r|) - 1: twice the
 /// time counts as much as half the time, and errors of opposite sign do not cancel.
 std::vector<AccuracyGroup> judge(const AccuracyTable& table);
+
+/// The errors of all tables of all-reduces that are not outliers, in one part: a table has the same
+/// weight whatever its number of rows. Those without a cross-validated error are left out of it.
+struct AccuracySummary {
+  std::string part;  ///< "above 1 MiB", "up to 1 MiB"
+  int tables = 0;
+  double geometric_mean = 0;
+  int cross_validated_tables = 0;
+  double cross_validated = 0;
+};
+std::vector<AccuracySummary> summarize(const std::vector<AccuracyTable>& tables);
+
 double geometric_mean_error(const std::vector<AccuracyRow>& rows);
 
 /// The objective of `fit`: the mean of |ln r| over the rows, each weighted by the inverse of its

@@ -36,6 +36,8 @@ SimulationOptions options_for(const Scenario& scenario, const RankBody& body) {
   options.communication_threads = static_cast<int>(scenario.gloo.threads);
   options.faults = scenario.faults;
   options.imperfections = scenario.imperfections;
+  options.gpu_costs = gpu_costs(scenario.cluster, static_cast<int>(scenario.ranks),
+                                scenario.ddp.gradient_as_bucket_view);
   options.ranks_are_alike = body.is_alike_on_all_ranks && scenario.faults.empty() &&
                             !ranks_differ(scenario.imperfections);
   options.device = body.has_payload ? &cpu_device() : &meta_device();

@@ -31,7 +31,8 @@ namespace {
 struct SimRank {
   SimRank(int rank, SimEngine& engine, SimGroup& group, FlopsPerSecond compute_rate,
           const SimulationOptions& options)
-      : clock(engine, compute_rate, options.imperfections.while_communicating),
+      : clock(engine, compute_rate,
+              options.imperfections.while_communicating * options.gpu_costs.while_communicating),
         recorder(std::make_shared<FlightRecorder>(options.flight_recorder_size)),
         process_group(rank, group, clock, recorder) {
     report.rank = rank;
@@ -263,6 +264,7 @@ SimGroup::Options group_options(const ClusterSpec& cluster, const SimulationOpti
                                                nullptr, latency);
   };
   result.device_slots = device_slots(options.faults, ranks);
+  result.gpu_costs = options.gpu_costs;
   return result;
 }
 

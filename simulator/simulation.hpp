@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gradsync/comm/group_options.hpp"
+#include "gradsync/simulator/plan/gpu_costs.hpp"
 #include "gradsync/testbed/rank/rank_body.hpp"
 #include "gradsync/testbed/result/run_result.hpp"
 #include "gradsync/testbed/scenario/scenario.hpp"
@@ -44,6 +45,7 @@ struct SimulationOptions : GroupOptions {
   std::size_t stack_bytes = kReplayStackBytes;
   std::vector<FaultSpec> faults = {};   ///< only those of the simulated network and devices
   ImperfectionSpec imperfections = {};  ///< likewise
+  GpuCosts gpu_costs = {};              ///< of DDP on the ranks' GPUs
   bool solve_all_flows = false;         ///< see Transfers
 };
 

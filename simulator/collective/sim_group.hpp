@@ -15,6 +15,7 @@
 #include "gradsync/simulator/collective/device_slots.hpp"
 #include "gradsync/simulator/kernel/sim_clock.hpp"
 #include "gradsync/simulator/kernel/waiting_room.hpp"
+#include "gradsync/simulator/plan/gpu_costs.hpp"
 
 namespace gradsync {
 
@@ -34,6 +35,7 @@ class SimGroup {
     std::vector<int> members = {};  ///< of a subgroup: job ranks of its members
     /// By job rank, shared by all groups; empty: no device has a limit.
     std::vector<std::shared_ptr<DeviceSlots>> device_slots = {};
+    GpuCosts gpu_costs = {};  ///< of the copies between gradients and buckets
   };
   /// Why the group is no longer usable.
   struct Failure {

@@ -1,6 +1,7 @@
 #include "gradsync/simulator/collective/sim_process_group.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,12 +12,14 @@ namespace {
 
 class SimWork final : public Work {
  public:
-  SimWork(SimGroup& group, SimClock& clock, OperationPtr operation)
-      : group_(&group), clock_(&clock), operation_(std::move(operation)) {}
+  /// `afterwards`: what the rank does with the result, once.
+  SimWork(SimGroup& group, SimClock& clock, OperationPtr operation, Seconds afterwards)
+      : group_(&group), clock_(&clock), operation_(std::move(operation)), afterwards_(afterwards) {}
 
   void wait() override {
     clock_->settle();
     group_->wait(*operation_);
+    clock_->advance(std::exchange(afterwards_, Seconds(0)));
   }
 
   bool is_completed() const override {
@@ -28,7 +31,14 @@ class SimWork final : public Work {
   SimGroup* group_;
   SimClock* clock_;
   OperationPtr operation_;
+  Seconds afterwards_;
 };
+
+/// One copy of all gradients in a bucket; zero for other collectives.
+Seconds copy_time(const GpuCosts& costs, const CollectiveRecord& record) {
+  if (record.label.bucket < 0 || record.label.what != "gradients") return Seconds(0);
+  return costs.copy_time(record.bytes, record.parameters ? record.parameters->size() : 1);
+}
 
 }  // namespace
 
@@ -47,9 +57,13 @@ WorkPtr SimProcessGroup::issue(Tensor input, Tensor output, const CollectiveReco
   operation->input = std::move(input);
   operation->output = std::move(output);
   operation->clock = clock_;
+  const GpuCosts& costs = group_->options().gpu_costs;
+  const Seconds copy = copy_time(costs, record);
+  clock_->advance(copy);
   clock_->settle();
   group_->issue(operation);
-  return std::make_shared<SimWork>(*group_, *clock_, std::move(operation));
+  return std::make_shared<SimWork>(*group_, *clock_, std::move(operation),
+                                   costs.copies_back ? copy : Seconds(0));
 }
 
 WorkPtr SimProcessGroup::do_allreduce(Tensor tensor, ReduceOp op, const CollectiveRecord& record) {

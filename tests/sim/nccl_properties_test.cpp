@@ -54,6 +54,38 @@ std::vector<ClusterSpec> shipped_gpu_clusters() {
   return clusters;
 }
 
+/// Those of `all` that the cluster has: a machine without a network between nodes is one node.
+std::vector<int> ranks_on(const ClusterSpec& cluster, const std::vector<int>& all) {
+  const bool one_node = cluster.name == "8x4090" || cluster.name == "2x-pcie";
+  std::vector<int> some;
+  for (const int ranks : all) {
+    if (!one_node || ranks <= cluster.gpus_per_node) some.push_back(ranks);
+  }
+  return some;
+}
+
+/// The time must not fall with the bandwidth of a link. Between two ways that are as good, NCCL's
+/// own table decides (Planner::choose): that may change with the bandwidth, and is worth 5%.
+void check_slower_links(const ClusterSpec& cluster, int ranks, double factor) {
+  for (auto link : {&ClusterSpec::inter_node, &ClusterSpec::intra_node}) {
+    if (link == &ClusterSpec::inter_node && ranks <= cluster.gpus_per_node) continue;
+    for (double bytes = 4096; bytes <= 1024. * 1024 * 1024; bytes *= factor) {
+      ClusterSpec slower = cluster;
+      double least = Timer(slower, ranks).us(bytes);
+      for (int i = 0; i < 8; ++i) {
+        (slower.*link).bandwidth.value *= 0.83;
+        Timer timer(slower, ranks);
+        const double now = timer.us(bytes);
+        if (now < 0.95 * least) {
+          CAPTURE(cluster.name, ranks, bytes, (slower.*link).bandwidth.value, timer.way());
+          CHECK(now >= 0.95 * least);
+        }
+        least = std::max(least, now);
+      }
+    }
+  }
+}
+
 /// The largest fall of the time from one size to the next.
 void check_growth(const ClusterSpec& cluster, int ranks, double factor) {
   Timer timer(cluster, ranks);
@@ -74,12 +106,25 @@ void check_growth(const ClusterSpec& cluster, int ranks, double factor) {
 
 TEST_CASE("no shipped cluster has a time that falls by more than 10 % with growing size") {
   for (const ClusterSpec& cluster : shipped_gpu_clusters()) {
-    const bool one_node = cluster.name == "8x4090" || cluster.name == "2x-pcie";
-    for (const int ranks : {2, 3, 4, 8, 16, 24, 72, 144}) {
-      if (one_node && ranks > cluster.gpus_per_node) continue;
+    for (const int ranks : ranks_on(cluster, {2, 3, 8, 16, 72})) check_growth(cluster, ranks, 1.1);
+    for (const int ranks : ranks_on(cluster, {4, 24, 144, 512})) check_growth(cluster, ranks, 2);
+  }
+}
+
+TEST_CASE("a slower link makes no all-reduce of a shipped cluster faster") {
+  for (const ClusterSpec& cluster : shipped_gpu_clusters()) {
+    for (const int ranks : ranks_on(cluster, {8, 16, 64})) check_slower_links(cluster, ranks, 8);
+  }
+}
+
+// Minutes: by hand and with the label slow (tests/CMakeLists.txt).
+TEST_CASE("all sizes from 1 KiB to 1 GiB on 2 to 512 ranks of all shipped clusters", "[.whole]") {
+  const std::vector<int> all = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 72, 96, 128, 144, 256, 512};
+  for (const ClusterSpec& cluster : shipped_gpu_clusters()) {
+    for (const int ranks : ranks_on(cluster, all)) {
       check_growth(cluster, ranks, 1.1);
+      check_slower_links(cluster, ranks, 2);
     }
-    if (!one_node) check_growth(cluster, 512, 2);
   }
 }
 
@@ -145,6 +190,39 @@ TEST_CASE("bytes move at the rate of the link, whatever the table of speeds has"
     CHECK(us < before);
     CHECK(us == Approx(kBytes / (gbps / 8 * 1e9) * 1e6).epsilon(0.03));
     before = us;
+  }
+}
+
+TEST_CASE("no step of NCCL's table of speeds shows in the time, whatever the cluster") {
+  struct Kind {
+    const char* name;
+    ClusterSpec cluster;
+    int ranks;
+    double most_gbps;  // beyond it, others than the adapters are the limit
+  };
+  ClusterSpec one_each = hopper_nodes(1, 1);
+  ClusterSpec old = hopper_nodes(1, 1);
+  old.generation = ClusterSpec::Generation::kVolta;
+  ClusterSpec efa = hopper_nodes(8, 4);
+  efa.network.kind = ClusterSpec::NetworkKind::kEfa;
+  efa.generation = ClusterSpec::Generation::kAmpere;
+  const std::vector<Kind> kinds = {{"two Hoppers", one_each, 2, 50},
+                                   {"three Hoppers", one_each, 3, 50},
+                                   {"two Voltas", old, 2, 12},
+                                   {"2 x 8, one adapter", hopper_nodes(8, 1), 16, 50},
+                                   {"4 x 8, EFA", efa, 32, 25}};
+  for (const Kind& kind : kinds) {
+    // bytes x seconds = constant, where the link is the limit: no step of the table may show in it.
+    double before = 0;
+    for (double gbps = 0.9; gbps < kind.most_gbps; gbps *= 1.03) {
+      ClusterSpec cluster = kind.cluster;
+      cluster.inter_node = {{gbps * 1e9}, Seconds(0)};
+      Timer timer(cluster, kind.ranks);
+      const double product = timer.us(512e6) * gbps;
+      CAPTURE(kind.name, gbps, timer.way(), product, before);
+      if (before > 0) CHECK(product == Approx(before).epsilon(0.08));
+      before = product;
+    }
   }
 }
 

@@ -115,3 +115,28 @@ TEST_CASE("ring cluster: the hop of a ring that takes as long as was measured") 
 }
 
 }  // namespace gradsync
+
+TEST_CASE("accuracy: an outlier has errors, but no budget, and is in no mean") {
+  AccuracyTable healthy;
+  healthy.name = "healthy";
+  healthy.rows = {row_of(1 << 24, 1, 1.05), row_of(1 << 25, 2, 2.1)};
+  for (AccuracyRow& row : healthy.rows) row.left_out = row.measured * 1.2;
+  healthy.left_out = nlohmann::ordered_json::object();
+  AccuracyTable sick;
+  sick.name = "sick";
+  sick.outlier_signs = {"the time falls with the size"};
+  sick.beyond_budget = "not said of an outlier";
+  sick.rows = {row_of(1 << 24, 1, 5)};
+  const AccuracyGroup group = judge(sick).front();
+  CHECK(group.is_outlier);
+  CHECK_FALSE(group.within);
+  CHECK(group.beyond_budget.empty());
+  CHECK_FALSE(judge(healthy).front().within);  // 5%, but 20% cross-validated
+  const std::vector<AccuracySummary> parts = summarize({healthy, sick});
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].tables == 1);
+  CHECK(parts[0].geometric_mean == Approx(0.05));
+  CHECK(parts[0].cross_validated == Approx(0.2));
+  const std::string text = accuracy_text({healthy, sick}, false);
+  CHECK_THAT(text, contains("BEYOND") && contains("sick: the time falls with the size"));
+}

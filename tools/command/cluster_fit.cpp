@@ -91,6 +91,11 @@ class Number {
 
 /// In units of the error, a mean of |ln(simulated / measured)|: smaller differences are ignored.
 constexpr double kNoDifference = 0.003;
+/// The gain in the error of the whole table below which it does not speak for other numbers.
+constexpr double kLeastGain = 0.01;
+/// How much worse a row may become, and the error below which it does not matter.
+constexpr double kWorse = 0.02;
+constexpr double kNearEnough = 0.05;
 /// The gain that a number must achieve to move by a factor of e.
 constexpr double kPull = 0.002;
 
@@ -107,15 +112,18 @@ class Fitter {
   ClusterFit run() {
     simulate_table(fit_.table, cluster_);
     fit_.error_before = geometric_mean_error(fit_.table.rows);
-    const double error_as_it_was = weighted_error(fit_.table.rows);
+    const std::vector<AccuracyRow> before = fit_.table.rows;
     std::vector<double> best =
         minimize([this](const std::vector<double>& values) { return cost(values); }, bounded_);
-    const std::vector<bool> is_undetermined = put_back(best);
-    const double error = simulate(best);
-    if (error > error_as_it_was) {
+    std::vector<bool> is_undetermined = put_back(best);
+    simulate(best);
+    if (!is_supported(before, fit_.table.rows)) {
       fit_.cluster = cluster_;
       simulate_table(fit_.table, cluster_);
-      for (std::size_t i = 0; i < best.size(); ++i) best[i] = bounded_[i].start;
+      for (std::size_t i = 0; i < best.size(); ++i) {
+        is_undetermined[i] = is_undetermined[i] || best[i] != bounded_[i].start;
+        best[i] = bounded_[i].start;
+      }
     }
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       const bool at_bound = !is_undetermined[i] && (best[i] < bounded_[i].least * 1.02 ||
@@ -140,6 +148,21 @@ class Fitter {
       pull += std::pow(std::log(values[i] / bounded_[i].start), 2);
     }
     return simulate(values) + kPull * pull;
+  }
+
+  /// Whether the table supports the fitted numbers: they must improve it as a whole, and make no
+  /// row worse. A number that trades one size for another fits this log, and misses the sizes
+  /// between.
+  static bool is_supported(const std::vector<AccuracyRow>& before,
+                           const std::vector<AccuracyRow>& after) {
+    if (weighted_error(after) > weighted_error(before) - kLeastGain) return false;
+    const auto miss = [](const AccuracyRow& row) {
+      return std::abs(std::log(row.simulated / row.measured));
+    };
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (miss(after[i]) > std::max(miss(before[i]) + kWorse, kNearEnough)) return false;
+    }
+    return true;
   }
 
   /// Resets numbers whose start value explains the table as well.

@@ -32,7 +32,8 @@ struct ClusterFit {
 /// Each number starts from the description's value (or from 10 us if that is zero), stays within
 /// the physically possible range, and is pulled slightly towards its start. Uses absolute instead
 /// of squared errors, so that a single outlier does not distort the fit. The result is never worse
-/// than the initial description.
+/// than the initial description: if the table as a whole, or any of its rows, would be, all numbers
+/// keep their start.
 ///
 /// Collectives are simulated as flows.
 ClusterFit fit_cluster(const AccuracyTable& table, const nlohmann::ordered_json& cluster,

@@ -84,15 +84,6 @@ AccuracyTable as_measurements(const BenchTable& table, const FitOptions& options
   return measurements;
 }
 
-/// The description with all defaults filled in, because any of its numbers can be fitted. The
-/// number of nodes remains what the ranks of each row need.
-Json with_defaults(const Json& cluster, const std::string& file, const std::string& folder) {
-  const Json document = {{"cluster", cluster}, {"backend", "sim"}, {"ranks", 2}};
-  Json complete = to_json(parse_scenario(dump_json(document), file, folder)).at("cluster");
-  complete.erase("nodes");
-  return complete;
-}
-
 /// If a log used a part of each node, the description of that part: the GPUs it used and their
 /// adapters.
 Json as_used(Json cluster, int ranks_per_node) {
@@ -184,7 +175,8 @@ int fit_ring(const BenchTable& table, const FitOptions& options) {
 }
 
 int check_against(const AccuracyTable& table, const FitOptions& options, int ranks_per_node) {
-  const Json cluster = as_used(with_defaults(options.against, "--against", "."), ranks_per_node);
+  const Json cluster =
+      as_used(cluster_with_defaults(options.against, "--against", "."), ranks_per_node);
   const MachineCheck check = check_machine(table, cluster, options.against);
   std::cout << check.text;
   return check.is_healthy ? 0 : 1;
@@ -213,9 +205,9 @@ void print_heading(const BenchTable& table, const std::string& log) {
 int fit_published(const AccuracyTable& table, const FitOptions& options) {
   if (!options.against.empty()) return check_against(table, options, 0);
   const Json base = options.cluster.empty()
-                        ? with_defaults(table.scenario.at("cluster"), options.log,
-                                        table.file.parent_path().string())
-                        : with_defaults(options.cluster, "--cluster", ".");
+                        ? cluster_with_defaults(table.scenario.at("cluster"), options.log,
+                                                table.file.parent_path().string())
+                        : cluster_with_defaults(options.cluster, "--cluster", ".");
   return fit_description(table, base, options);
 }
 
@@ -234,7 +226,8 @@ int fit(const FitOptions& options) {
   std::cout << describe(piecewise, table.ranks);
   print_predictions(piecewise, options.predict);
   if (!options.cluster.empty()) {
-    const Json base = as_used(with_defaults(options.cluster, "--cluster", "."), ranks_per_node);
+    const Json base =
+        as_used(cluster_with_defaults(options.cluster, "--cluster", "."), ranks_per_node);
     return fit_description(as_measurements(table, options), base, options);
   }
   if (!options.algorithm.empty()) {

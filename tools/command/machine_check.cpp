@@ -135,11 +135,21 @@ BytesPerSecond promised_bus_bandwidth(const Json& cluster, std::int64_t ranks) {
     return parse_bandwidth(cluster.at(link).at("bandwidth").get<std::string>()).value;
   };
   double inside = bandwidth("intra_node");
-  if (cluster.value("node_topology", "switch") == "cube_mesh") inside *= 6;  // NVLinks per GPU
   const auto gpus = cluster.at("gpus_per_node").get<std::int64_t>();
+  const std::string topology = cluster.value("node_topology", "switch");
+  if (topology == "cube_mesh") inside *= 6;  // NVLinks per GPU
+  if (topology == "full_mesh") inside *= static_cast<double>(std::min(gpus, ranks) - 1);
   if (ranks <= gpus) return {inside};
   const auto nics = cluster.at("nics_per_node").get<double>();
   return {std::min(inside, bandwidth("inter_node") * nics)};
+}
+
+std::vector<std::string> outlier_signs_of(const AccuracyTable& table, const Json& cluster) {
+  std::vector<MeasuredTime> measured;
+  for (const AccuracyRow& row : table.rows) {
+    measured.push_back({static_cast<int>(row.ranks), row.bytes, row.measured});
+  }
+  return outlier_signs(measured, promised_bus_bandwidth(cluster, table.rows.front().ranks));
 }
 
 MachineCheck check_machine(AccuracyTable table, const Json& cluster,
@@ -172,12 +182,7 @@ MachineCheck check_machine(AccuracyTable table, const Json& cluster,
     }
     if (explained.empty()) check.text += "  no single change to the description explains it\n";
   }
-  std::vector<MeasuredTime> measured;
-  for (const AccuracyRow& row : table.rows) {
-    measured.push_back({static_cast<int>(row.ranks), row.bytes, row.measured});
-  }
-  const BytesPerSecond promised = promised_bus_bandwidth(cluster, table.rows.front().ranks);
-  for (const std::string& sign : outlier_signs(measured, promised)) {
+  for (const std::string& sign : outlier_signs_of(table, cluster)) {
     check.is_healthy = false;
     check.text += "a sick machine or a disturbed run: " + sign + "\n";
   }

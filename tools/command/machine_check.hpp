@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,10 @@ struct MachineCheck {
 /// defaults.
 MachineCheck check_machine(AccuracyTable table, const nlohmann::ordered_json& cluster,
                            const std::string& description);
+
+/// The signs of outliers.hpp in a table, given the bus bandwidth that the description promises.
+std::vector<std::string> outlier_signs_of(const AccuracyTable& table,
+                                          const nlohmann::ordered_json& cluster);
 
 /// The bus bandwidth that a description's links allow for an all-reduce over `ranks` ranks.
 BytesPerSecond promised_bus_bandwidth(const nlohmann::ordered_json& cluster, std::int64_t ranks);

@@ -61,6 +61,14 @@ void simulate_training_rows(AccuracyTable& table, const Json& cluster) {
 
 }  // namespace
 
+Json cluster_with_defaults(const Json& cluster, const std::string& file,
+                           const std::string& folder) {
+  const Json document = {{"cluster", cluster}, {"backend", "sim"}, {"ranks", 2}};
+  Json complete = to_json(parse_scenario(dump_json(document), file, folder)).at("cluster");
+  complete.erase("nodes");
+  return complete;
+}
+
 BenchTable simulate_allreduces(const Scenario& scenario, const std::vector<Bytes>& sizes) {
   check_bench_conditions(scenario);
   PreparedAllreduceRun run;
