@@ -86,11 +86,27 @@ if(GRADSYNC_HAVE_SIMGRID)
     REQUIRES gradsync-testbed LINKS_WITH simgrid)
 endif()
 
-list(APPEND gradsync_component_names command)
+# The command, as a library and as a program.
+set(gradsync_command_why_not "")
+set(gradsync_backends GLOO NCCL SIMGRID)
+set(gradsync_backend_components gloo_rank nccl_rank simulator)
+set(gradsync_command_backends)
+if(NOT GRADSYNC_BUILD_COMMAND)
+  set(gradsync_command_why_not "this build was configured with GRADSYNC_BUILD_COMMAND=OFF")
+endif()
+foreach(backend component IN ZIP_LISTS gradsync_backends gradsync_backend_components)
+  if(GRADSYNC_HAVE_${backend})
+    list(APPEND gradsync_command_backends ${component})
+  endif()
+endforeach()
+gradsync_component(predict TARGETS predict REQUIRES testbed
+  NEEDS fmt GRADSYNC_XXHASH=libxxhash NLOPT=nlopt_cxx WHY_NOT "${gradsync_command_why_not}")
+gradsync_component(command TARGETS command command_nccl
+  REQUIRES launch predict rank ${gradsync_command_backends} NEEDS fmt
+  WHY_NOT "${gradsync_command_why_not}")
 if(GRADSYNC_BUILD_COMMAND)
-  install(TARGETS gradsync EXPORT gradsync-command 
+  install(TARGETS gradsync EXPORT gradsync-command
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gradsync_runtime)
-  gradsync_export(command)
   install(DIRECTORY scenarios DESTINATION "${CMAKE_INSTALL_DATADIR}/gradsync"
     COMPONENT gradsync_runtime)
   if(NOT CMAKE_CROSSCOMPILING)
@@ -108,9 +124,6 @@ if(GRADSYNC_BUILD_COMMAND)
         COMPONENT gradsync_runtime)
     endforeach()
   endif()
-else()
-  string(APPEND gradsync_component_tables
-    "set(_gradsync_command_why_not [[this build was configured with GRADSYNC_BUILD_COMMAND=OFF]])\n")
 endif()
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT gradsync_runtime)
 

@@ -17,7 +17,8 @@ set(CPACK_DEBIAN_GRADSYNC_RUNTIME_DESCRIPTION
   "The command gradsync, its scenarios and its cluster descriptions.")
 
 # What gradsyncConfig.cmake and the files of pkg-config ask for.
-set(needed libfmt-dev libxxhash-dev libopenblas-dev nlohmann-json3-dev pkg-config)
+set(needed libfmt-dev libxxhash-dev libopenblas-dev libnlopt-cxx-dev
+  nlohmann-json3-dev pkg-config)
 if(GRADSYNC_HAVE_GLOO)
   list(APPEND needed libgloo-dev)
 endif()

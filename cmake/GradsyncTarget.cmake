@@ -76,7 +76,7 @@ function(gradsync_library name)
   # once installed.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}"
              OUTPUT_VARIABLE folder)
-  string(REGEX REPLACE "^engine(/|$)" "" folder "${folder}")
+  string(REGEX REPLACE "^(engine|tools)(/|$)" "" folder "${folder}")
   set(spelled ${arg_HEADERS})
   list(TRANSFORM spelled PREPEND "gradsync/${folder}/")
   string(REPLACE "//" "/" spelled "${spelled}")

@@ -20,8 +20,7 @@ std::int64_t samples_per_step(const Scenario& scenario) {
   return scenario.train.batch_size * scenario.train.accumulate_steps;
 }
 
-/// Size of the dataset, from a rank's report or the scenario; 0 if neither has it (the scenario
-/// does not give a text file's length).
+/// Size of the dataset, from a rank's report or the scenario; 0 if neither has it.
 std::int64_t dataset_size(const Digest& digest) {
   for (const RankView& view : digest.ranks) {
     if (view.report != nullptr && view.report->dataset_samples > 0) {
@@ -29,7 +28,7 @@ std::int64_t dataset_size(const Digest& digest) {
     }
   }
   const DataSpec& data = digest.scenario->data;
-  return data.kind == DataSpec::Kind::kText ? 0 : data.samples;
+  return data.has_known_size() ? data.samples : 0;
 }
 
 /// The scenario's shard for a rank without a report; nullopt if the sampler cannot tell.

@@ -26,6 +26,8 @@ std::unique_ptr<Dataset> make_dataset(const DataSpec& spec) {
       return make_text_dataset(spec.path, spec.seq_len);
     case DataSpec::Kind::kIndices:
       return make_index_dataset(spec.samples);
+    case DataSpec::Kind::kRegistered:
+      return make_registered_dataset(spec.registered);
   }
   throw Error(ErrorCode::kInternal, "unknown kind of data set");
 }
@@ -67,11 +69,17 @@ void register_comm_hook(DistributedDataParallel& ddp, const DdpSpec& spec) {
 
 std::unique_ptr<Model> make_model(const Scenario& scenario, const RunInputs& inputs, int rank,
                                   int world_size, Device& device) {
-  if (scenario.model.kind == ModelSpec::Kind::kReplay) {
-    return std::make_unique<ReplayModel>(inputs.profile, rank, world_size, scenario.model.replay,
-                                         device);
+  switch (scenario.model.kind) {
+    case ModelSpec::Kind::kTransformer:
+      return std::make_unique<TransformerModel>(scenario.model.transformer, scenario.seed, device);
+    case ModelSpec::Kind::kReplay:
+      return std::make_unique<ReplayModel>(inputs.profile, rank, world_size, scenario.model.replay,
+                                           device);
+    case ModelSpec::Kind::kRegistered:
+      return make_registered_model(scenario.model.registered, scenario.seed, rank, world_size,
+                                   device);
   }
-  return std::make_unique<TransformerModel>(scenario.model.transformer, scenario.seed, device);
+  throw Error(ErrorCode::kInternal, "unknown kind of model");
 }
 
 namespace {

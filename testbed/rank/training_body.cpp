@@ -34,7 +34,7 @@ RankBody training_body(const Scenario& scenario) {
   RankBody body;
   body.name = kTrainingBody;
   body.load = load_training;
-  body.computes = scenario.model.kind == ModelSpec::Kind::kTransformer;
+  body.computes = scenario.model.kind != ModelSpec::Kind::kReplay;
   body.has_payload = body.computes || scenario.model.replay.payload;
   body.is_alike_on_all_ranks = !body.has_payload && shards_are_alike(scenario);
   return body;

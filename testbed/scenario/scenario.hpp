@@ -20,6 +20,7 @@
 #include "gradsync/optim/optimizer_options.hpp"
 #include "gradsync/testbed/scenario/fault_spec.hpp"
 #include "gradsync/testbed/scenario/imperfection_spec.hpp"
+#include "gradsync/testbed/scenario/registry.hpp"
 
 namespace gradsync {
 
@@ -38,21 +39,26 @@ struct ReplaySpec : ReplayOptions {
 };
 
 struct ModelSpec {
-  enum class Kind { kTransformer, kReplay };
+  enum class Kind { kTransformer, kReplay, kRegistered };
   Kind kind = Kind::kTransformer;
   TransformerOptions transformer;
   ReplaySpec replay;
+  RegisteredSpec registered;
   bool operator==(const ModelSpec&) const = default;
 };
 
 struct DataSpec {
-  enum class Kind { kSyntheticTokens, kText, kIndices };
+  enum class Kind { kSyntheticTokens, kText, kIndices, kRegistered };
   Kind kind = Kind::kSyntheticTokens;
   std::int64_t samples = 1024;  ///< kIndices has samples without content (replayed models)
   std::int64_t seq_len = 32;
   std::int64_t vocab_size = 1000;  ///< of the synthetic tokens; 256 for text
   std::uint64_t seed = 0;
   std::string path;  ///< kText: a UTF-8 file
+  RegisteredSpec registered;
+  /// Whether `samples` is the size of the data set; for the other kinds it is known when the data
+  /// set has been made.
+  bool has_known_size() const { return kind == Kind::kSyntheticTokens || kind == Kind::kIndices; }
   bool operator==(const DataSpec&) const = default;
 };
 

@@ -38,7 +38,8 @@ class Checks {
     if (t.d_model % t.nhead != 0) {
       fail("/model/nhead", t.nhead, "a divisor of d_model" + because("/model/d_model", t.d_model));
     }
-    if (s_.data.vocab_size > t.vocab_size) {
+    const bool vocabulary_is_known = s_.data.kind != DataSpec::Kind::kRegistered;
+    if (vocabulary_is_known && s_.data.vocab_size > t.vocab_size) {
       fail("/model/vocab_size", t.vocab_size,
            "at least that of the data" + because("/data/vocab_size", s_.data.vocab_size));
     }
@@ -48,10 +49,13 @@ class Checks {
     const bool replay = s_.model.kind == ModelSpec::Kind::kReplay;
     const bool indices = s_.data.kind == DataSpec::Kind::kIndices;
     if (replay && !indices) {
-      fail("/data/kind", s_.data.kind == DataSpec::Kind::kText ? "text" : "synthetic_tokens",
-           "\"indices\"", "a replayed model takes no inputs" + because("/model/kind", "replay"));
+      const std::string kind = s_.data.kind == DataSpec::Kind::kRegistered ? s_.data.registered.kind
+                               : s_.data.kind == DataSpec::Kind::kText     ? "text"
+                                                                           : "synthetic_tokens";
+      fail("/data/kind", kind, "\"indices\"",
+           "a replayed model takes no inputs" + because("/model/kind", "replay"));
     }
-    if (!replay && indices) {
+    if (s_.model.kind == ModelSpec::Kind::kTransformer && indices) {
       fail("/data/kind", "indices", "\"synthetic_tokens\" or \"text\"",
            "the model takes tokens" + because("/model/kind", "transformer"));
     }
@@ -105,8 +109,8 @@ class Checks {
       fail("/sampler/pad", false, "true",
            "samples that are dropped cannot be dealt out" + because("/sampler/drop_last", true));
     }
-    // The size of a text is known only when it is read; the sampler checks it then.
-    const bool size_is_known = s_.data.kind != DataSpec::Kind::kText;
+    // A size that is not known yet is checked by the sampler.
+    const bool size_is_known = s_.data.has_known_size();
     if (sampler.drop_last && size_is_known && s_.data.samples < s_.ranks) {
       fail("/data/samples", s_.data.samples,
            "a sample for each rank or more" + because("/ranks", s_.ranks),

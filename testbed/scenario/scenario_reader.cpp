@@ -67,19 +67,24 @@ class Reader {
                           const Object& object) {
     if (section.kinds.empty()) return "";
     const auto found = json.find("kind");
-    std::vector<std::string> names;
+    std::vector<std::string> texts;
     for (const Kind& kind : section.kinds) {
       if (found == json.end() || *found == kind.name) {
         kind.select(object);
         return kind.name;
       }
-      names.push_back(kind.name);
+      texts.push_back(quoted(kind.name));
     }
-    std::vector<std::string> texts;
-    for (const std::string& name : names) texts.push_back(quoted(name));
-    document_.fail(
-        pointer + "/kind", enumerate(texts, "or"),
-        found->is_string() ? did_you_mean(found->get<std::string>(), names) : std::string());
+    document_.fail(pointer + "/kind", enumerate(texts, "or"), unknown_kind_hint(section, *found));
+  }
+
+  std::string unknown_kind_hint(const Section& section, const Json& kind) const {
+    if (!kind.is_string()) return "";
+    std::vector<std::string> names;
+    for (const Kind& known : section.kinds) names.push_back(known.name);
+    const std::string similar = did_you_mean(kind.get<std::string>(), names);
+    if (!similar.empty() || !section.has_registered_kinds) return similar;
+    return "a kind that a program registers is known only to that program's own command";
   }
 
   void read_key(const Section& section, const std::string& kind, const std::string& key,
@@ -129,6 +134,9 @@ class Reader {
     std::vector<std::string> names;
     for (const Field* field : fields_of(section, kind)) {
       names.push_back(field->name);
+      if (field->schema.value("properties", Json::object()).contains(key)) {
+        return fmt::format("it goes into {}", quoted(field->name));
+      }
       if (is_other_name(*field, key)) {
         return fmt::format("it is called {} here", quoted(field->name));
       }

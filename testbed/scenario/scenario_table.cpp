@@ -1,6 +1,9 @@
 #include "gradsync/testbed/scenario/scenario_table.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include "gradsync/testbed/scenario/backend_descriptor.hpp"
 #include "gradsync/testbed/scenario/scenario_codec.hpp"
@@ -49,8 +52,13 @@ Section make_root() {
 }  // namespace
 
 const Section& root() {
-  static const Section section = make_root();
-  return section;
+  static std::mutex mutex;
+  static std::map<std::size_t, std::unique_ptr<const Section>> roots;  // by the number of kinds
+  const std::size_t count = registered_kinds_count();
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<const Section>& section = roots[count];
+  if (!section) section = std::make_unique<const Section>(make_root());
+  return *section;
 }
 
 std::vector<const Field*> fields_of(const Section& section, const std::string& kind) {

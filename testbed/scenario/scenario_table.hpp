@@ -86,6 +86,7 @@ struct Section {
   std::vector<Kind> kinds = {};  ///< the first is the default; empty: a single shape
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
+  bool has_registered_kinds = false;  ///< a program can register further kinds
   bool accepts_file = false;  ///< may be replaced by the path of a JSON file with the object
   /// Set if the key holds a list of such objects, which have their own type.
   struct List {
@@ -98,7 +99,8 @@ struct Section {
   void (*with_default)(const std::function<void(const Object&)>& use) = with_new<Scenario>;
 };
 
-/// The whole file.
+/// The whole file, with the kinds that are registered at the time of the call. Thread-safe; the
+/// reference stays valid.
 const Section& root();
 
 // Its parts, one function per source file or section.
@@ -117,6 +119,10 @@ Section output_section();
 Section expect_section();
 Section faults_section();
 Section imperfections_section();
+
+/// The kinds of "model" and "data", followed by those that the program registered.
+std::vector<Kind> with_registered_models(std::vector<Kind> kinds);
+std::vector<Kind> with_registered_datasets(std::vector<Kind> kinds);
 
 /// The fields of a section of this kind, in order.
 std::vector<const Field*> fields_of(const Section& section, const std::string& kind);

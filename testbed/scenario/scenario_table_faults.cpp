@@ -179,7 +179,7 @@ std::vector<FaultRow> loop_rows() {
       row<SlowFault>("The host of the rank is slow: all its compute takes `factor` times as long.",
                      {factor<SlowFault>()},
                      [](const SlowFault&, const Scenario& s) {
-                       const bool computed = s.model.kind == ModelSpec::Kind::kTransformer;
+                       const bool computed = s.model.kind != ModelSpec::Kind::kReplay;
                        return computed && !backend_of(s).is_simulated
                                   ? "a computed model takes the time that it takes; give it a "
                                     "delay, or replay one"

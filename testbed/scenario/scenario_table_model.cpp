@@ -69,24 +69,25 @@ Section model_section() {
   constexpr auto kind = SCENARIO_MEMBER(model.kind);
   return {
       .name = "model",
-      .description = "The model that is trained.",
-      .kinds =
-          {
-              enum_kind(
-                  "transformer",
-                  "A transformer encoder over tokens (embedding, self-attention blocks, head), "
-                  "really "
-                  "computed on every backend. The default model has 1,567,208 parameters in 27 "
-                  "tensors.",
-                  kind, ModelSpec::Kind::kTransformer),
-              enum_kind("replay",
-                        "A measured profile of any model: its parameters, its times, and the order "
-                        "in which "
-                        "its gradients become ready. Nothing is computed: the time passes, and the "
-                        "gradients are synthetic.",
-                        kind, ModelSpec::Kind::kReplay),
-          },
+      .description =
+          "The model that is trained. A program can register models of its own, and "
+          "give them to all subcommands (docs/library.md).",
+      .kinds = with_registered_models({
+          enum_kind("transformer",
+                    "A transformer encoder over tokens (embedding, self-attention blocks, head), "
+                    "really "
+                    "computed on every backend. The default model has 1,567,208 parameters in 27 "
+                    "tensors.",
+                    kind, ModelSpec::Kind::kTransformer),
+          enum_kind("replay",
+                    "A measured profile of any model: its parameters, its times, and the order "
+                    "in which "
+                    "its gradients become ready. Nothing is computed: the time passes, and the "
+                    "gradients are synthetic.",
+                    kind, ModelSpec::Kind::kReplay),
+      }),
       .fields = model_fields(),
+      .has_registered_kinds = true,
   };
 }
 
@@ -96,23 +97,22 @@ Section data_section() {
   const std::vector<std::string> text{"text"};
   return {
       .name = "data",
-      .description = "The data set.",
-      .kinds =
-          {
-              enum_kind("synthetic_tokens",
-                        "Sequences of random token ids; the targets are the inputs shifted by one.",
-                        kind, DataSpec::Kind::kSyntheticTokens),
-              {"text",
-               "The bytes of a file as tokens (vocabulary 256), cut into sequences; the targets "
-               "are the inputs shifted by one byte.",
-               [](Scenario& scenario) {
-                 scenario.data.kind = DataSpec::Kind::kText;
-                 scenario.data.vocab_size = 256;
-               },
-               [](const Scenario& scenario) { return kind(scenario) == DataSpec::Kind::kText; }},
-              enum_kind("indices", "Samples without content, for a replayed model.", kind,
-                        DataSpec::Kind::kIndices),
-          },
+      .description = "The data set. A program can register data sets of its own (docs/library.md).",
+      .kinds = with_registered_datasets({
+          enum_kind("synthetic_tokens",
+                    "Sequences of random token ids; the targets are the inputs shifted by one.",
+                    kind, DataSpec::Kind::kSyntheticTokens),
+          {"text",
+           "The bytes of a file as tokens (vocabulary 256), cut into sequences; the targets "
+           "are the inputs shifted by one byte.",
+           [](Scenario& scenario) {
+             scenario.data.kind = DataSpec::Kind::kText;
+             scenario.data.vocab_size = 256;
+           },
+           [](const Scenario& scenario) { return kind(scenario) == DataSpec::Kind::kText; }},
+          enum_kind("indices", "Samples without content, for a replayed model.", kind,
+                    DataSpec::Kind::kIndices),
+      }),
       .fields =
           {
               field("samples", SCENARIO_MEMBER(data.samples), at_least(1),
@@ -133,6 +133,7 @@ Section data_section() {
                      .other_names = {"file"},
                      .required = true}),
           },
+      .has_registered_kinds = true,
   };
 }
 

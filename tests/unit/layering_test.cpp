@@ -74,6 +74,7 @@ std::string folder_of_header(const fs::path& root, const std::string& spelled) {
   const std::string folder = fs::path(spelled.substr(prefix.size())).parent_path().string();
   const std::string top = folder.substr(0, folder.find('/'));
   const bool in_engine = fs::exists(root / "engine" / top) || top == "core" || top == "ddp";
+  if (top == "command") return "tools/" + folder;
   return in_engine ? "engine/" + folder : folder;
 }
 
