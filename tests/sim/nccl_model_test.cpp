@@ -32,7 +32,7 @@ ClusterSpec h100() {
   return cluster;
 }
 
-Candidate rated(const Model& model, Algorithm algorithm, Protocol protocol, Bytes bytes) {
+Candidate rated(const nccl::Model& model, Algorithm algorithm, Protocol protocol, Bytes bytes) {
   return model.choose(bytes, &algorithm, &protocol);
 }
 
@@ -43,7 +43,7 @@ double us(Seconds seconds) {
 }  // namespace
 
 TEST_CASE("NCCL's model of one A100 node") {
-  const Model model(a100(), 8);
+  const nccl::Model model(a100(), 8);
   CHECK(model.ring_graph().channels == 12);
   CHECK(model.ring_graph().intra_gbps == Approx(20));
   constexpr Bytes kSize = 64 << 20;
@@ -74,7 +74,7 @@ TEST_CASE("NCCL's model of one A100 node") {
 
 TEST_CASE("NCCL's model across nodes") {
   // 4 nodes of 8: 8 channels of 24 GB/s, the first speed of the list below an adapter's 25.
-  const Model model(a100(), 32);
+  const nccl::Model model(a100(), 32);
   CHECK(model.nodes() == 4);
   CHECK(model.ring_graph().channels == 8);
   CHECK(model.ring_graph().inter_gbps == Approx(24));
@@ -91,8 +91,8 @@ TEST_CASE("NCCL's model across nodes") {
   CHECK(us(tree.latency) == Approx(14.0 + 2 * (7 * 1.25 + 2 * 8.5)));
   CHECK(tree.bandwidth.value == Approx(142.4e9 * 120 / 128 / 2));
   // Many ranks and few bytes: a tree.
-  CHECK(Model(a100(), 1024).choose(1 << 20, nullptr, nullptr).algorithm == Algorithm::kTree);
-  CHECK(Model(a100(), 16).choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
+  CHECK(nccl::Model(a100(), 1024).choose(1 << 20, nullptr, nullptr).algorithm == Algorithm::kTree);
+  CHECK(nccl::Model(a100(), 16).choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
 }
 
 TEST_CASE("NCCL's tree between two nodes has twice an adapter's bandwidth inside them") {
@@ -100,25 +100,25 @@ TEST_CASE("NCCL's tree between two nodes has twice an adapter's bandwidth inside
   ClusterSpec cluster = a100();
   cluster.inter_node = {{12.5e9}, Seconds(0)};
   cluster.nics_per_node = 4;
-  const Model two(cluster, 16);
+  const nccl::Model two(cluster, 16);
   CHECK(rated(two, Algorithm::kRing, Protocol::kSimple, 1 << 30).bandwidth.value ==
         Approx(4 * 12e9 * 16 / 30));
   CHECK(rated(two, Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
         Approx(4 * 24e9 * 0.92 / 2));
   CHECK(two.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kTree);
   // From three nodes on it is the adapters that are counted. NVIDIA/nccl#527 measured the step.
-  const Model three(cluster, 24);
+  const nccl::Model three(cluster, 24);
   CHECK(rated(three, Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
         Approx(4 * 12e9 * 0.92 / 2));
   CHECK(three.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kRing);
   // A GPU that has no more to give sets the bound.
   cluster.intra_node = {{64e9}, Seconds(0)};
-  CHECK(rated(Model(cluster, 16), Algorithm::kTree, Protocol::kSimple, 1 << 30).bandwidth.value ==
-        Approx(4 * 15e9 * 0.92 / 2));
+  CHECK(rated(nccl::Model(cluster, 16), Algorithm::kTree, Protocol::kSimple, 1 << 30)
+            .bandwidth.value == Approx(4 * 15e9 * 0.92 / 2));
 }
 
 TEST_CASE("NVLS is for NVSwitch nodes of Hopper and later") {
-  const Model one(h100(), 8);
+  const nccl::Model one(h100(), 8);
   CHECK(one.allows(Algorithm::kNvls, Protocol::kSimple));
   CHECK_FALSE(one.allows(Algorithm::kNvls, Protocol::kLl));
   CHECK_FALSE(one.allows(Algorithm::kNvlsTree, Protocol::kSimple));
@@ -127,27 +127,28 @@ TEST_CASE("NVLS is for NVSwitch nodes of Hopper and later") {
   CHECK(us(nvls.latency) == Approx(25.0));
   CHECK(nvls.bandwidth.value == Approx(8 * 40e9 * 0.85 * 7 / 8 * 2 * 8 / 14).epsilon(1e-3));
   CHECK(one.choose(1 << 30, nullptr, nullptr).algorithm == Algorithm::kNvls);
-  const Model four(h100(), 32);
+  const nccl::Model four(h100(), 32);
   CHECK(four.allows(Algorithm::kNvlsTree, Protocol::kSimple));
   CHECK_FALSE(four.allows(Algorithm::kNvls, Protocol::kSimple));
-  const Model ampere(a100(), 8);
+  const nccl::Model ampere(a100(), 8);
   CHECK_FALSE(ampere.allows(Algorithm::kNvls, Protocol::kSimple));
 }
 
 TEST_CASE("LL128 needs NVLink inside a node and GPUDirect between nodes") {
   ClusterSpec cluster = a100();
-  CHECK(Model(cluster, 16).allows(Algorithm::kRing, Protocol::kLl128));
+  CHECK(nccl::Model(cluster, 16).allows(Algorithm::kRing, Protocol::kLl128));
   cluster.gpu_direct = false;
-  CHECK(Model(cluster, 8).allows(Algorithm::kRing, Protocol::kLl128));
-  CHECK_FALSE(Model(cluster, 16).allows(Algorithm::kRing, Protocol::kLl128));
+  CHECK(nccl::Model(cluster, 8).allows(Algorithm::kRing, Protocol::kLl128));
+  CHECK_FALSE(nccl::Model(cluster, 16).allows(Algorithm::kRing, Protocol::kLl128));
   cluster.node_topology = ClusterSpec::NodeTopology::kPcieTree;
-  CHECK_FALSE(Model(cluster, 8).allows(Algorithm::kRing, Protocol::kLl128));
+  CHECK_FALSE(nccl::Model(cluster, 8).allows(Algorithm::kRing, Protocol::kLl128));
   const Protocol ll128 = Protocol::kLl128;
-  CHECK_THROWS_WITH(Model(cluster, 8).choose(1, nullptr, &ll128), contains("LL128 needs NVLink"));
+  CHECK_THROWS_WITH(nccl::Model(cluster, 8).choose(1, nullptr, &ll128),
+                    contains("LL128 needs NVLink"));
 }
 
 TEST_CASE("small messages keep few channels") {
-  const Model model(a100(), 8);
+  const nccl::Model model(a100(), 8);
   // LL in a ring: 512 threads * 8 B * 8 ranks = 32 KiB for each channel.
   CHECK(rated(model, Algorithm::kRing, Protocol::kLl, 1 << 30).channels == 24);
   CHECK(rated(model, Algorithm::kRing, Protocol::kLl, 10 * 32768).channels == 10);
@@ -156,7 +157,7 @@ TEST_CASE("small messages keep few channels") {
 }
 
 TEST_CASE("the explanation lists what was rated and marks what was chosen") {
-  const Model model(a100(), 8);
+  const nccl::Model model(a100(), 8);
   const std::string text = explain(model, 1024, model.choose(1024, nullptr, nullptr));
   CHECK_THAT(text, contains("ring       ll") && contains("<- chosen") && contains("tree"));
 }

@@ -173,7 +173,7 @@ TEST_CASE("scenario: every key reaches its member") {
   expected.seed = 18446744073709551615u;
   expected.timeout = Seconds{120};
   expected.model.transformer = {300, 24, 3, 5, 7, true, BlockNorm::kBatchNorm, DType::kBFloat16};
-  expected.data = {DataSpec::Kind::kSyntheticTokens, 60, 9, 200, 3, ""};
+  expected.data = {DataSpec::Kind::kSyntheticTokens, 60, 9, 200, 3, "", {}};
   expected.sampler.shuffle = false;
   expected.sampler.seed = 4;
   expected.sampler.pad = false;
