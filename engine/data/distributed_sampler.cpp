@@ -73,7 +73,7 @@ DistributedSampler::DistributedSampler(std::int64_t dataset_size, int num_replic
 }
 
 std::vector<std::int64_t> DistributedSampler::indices() const {
-  std::vector<std::int64_t> order;
+  std::vector<std::int64_t> order;  // empty: the order of the data set
   if (options_.shuffle) {
     const auto epoch = static_cast<std::uint64_t>(epoch_);
     if (epoch_ >= 0 && options_.seed > std::numeric_limits<std::uint64_t>::max() - epoch) {
@@ -83,23 +83,24 @@ std::vector<std::int64_t> DistributedSampler::indices() const {
     }
     Generator generator(options_.seed + epoch);
     order = randperm(dataset_size_, generator, options_.pytorch_version);
-  } else {
-    order.resize(static_cast<std::size_t>(dataset_size_));
-    std::iota(order.begin(), order.end(), std::int64_t{0});
   }
+  const auto sample_at = [&order](std::int64_t position) {
+    return order.empty() ? position : order[static_cast<std::size_t>(position)];
+  };
 
   std::vector<std::int64_t> mine(static_cast<std::size_t>(num_samples_));
   if (!options_.shard_sizes.empty()) {
     const auto begin = std::accumulate(options_.shard_sizes.begin(),
                                        options_.shard_sizes.begin() + rank_, std::int64_t{0});
-    std::copy_n(order.begin() + begin, num_samples_, mine.begin());
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      mine[i] = sample_at(begin + static_cast<std::int64_t>(i));
+    }
     return mine;
   }
   // Position p of the padded order is order[p mod n]: PyTorch repeats the order from its start.
   for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto position =
-        i * static_cast<std::size_t>(num_replicas_) + static_cast<std::size_t>(rank_);
-    mine[i] = order[position % order.size()];
+    const std::int64_t position = static_cast<std::int64_t>(i) * num_replicas_ + rank_;
+    mine[i] = sample_at(position % dataset_size_);
   }
   return mine;
 }

@@ -31,39 +31,43 @@ Tensor make_tensor(const Shape& shape, DType dtype, Device& device, Value value)
   return tensor;
 }
 
+/// What the nodes of one replayed backward pass share.
+struct ReplayPass {
+  Clock* clock;
+  std::function<Tensor(std::size_t parameter)> make_gradient;
+  std::function<Seconds(std::size_t position)> duration;  ///< since the previous gradient
+  Seconds last_end{-1};                                   ///< of the previous node
+};
+
 /// One gradient of the replayed backward pass. The nodes form a chain from the loss to the last
 /// gradient, and each advances the clock by the time since the previous gradient.
 class ReplayNode final : public Node {
  public:
-  using MakeGradient = std::function<Tensor()>;
-
-  /// `last_end` is shared by the nodes of a pass: the end time of the previous node, initially
-  /// negative.
-  ReplayNode(NodePtr next, NodePtr leaf, Seconds duration, std::shared_ptr<Seconds> last_end,
-             Clock& clock, MakeGradient make_gradient)
+  /// `position`: in the order in which gradients become ready.
+  ReplayNode(NodePtr next, NodePtr leaf, std::shared_ptr<ReplayPass> pass, std::size_t position,
+             std::size_t parameter)
       : Node("ReplayedGradient", {std::move(next), std::move(leaf)}),
-        duration_(duration),
-        last_end_(std::move(last_end)),
-        clock_(&clock),
-        make_gradient_(std::move(make_gradient)) {}
+        pass_(std::move(pass)),
+        position_(static_cast<std::uint32_t>(position)),
+        parameter_(static_cast<std::uint32_t>(parameter)) {}
 
   std::vector<Tensor> backward(Tensor grad_output, BackwardPass&) override {
     // On a real clock, the hooks of the previous gradient (copies into buckets) and generating this
     // gradient's values also take time. The profile's times already include such work, so it counts
-    // against `duration`.
-    const Seconds begin = *last_end_ < Seconds{0} ? clock_->now() : *last_end_;
-    Tensor gradient = make_gradient_();
-    const Seconds spent = clock_->is_behind_host() ? Seconds{0} : clock_->now() - begin;
-    clock_->advance(std::max(Seconds{0}, duration_ - spent));
-    *last_end_ = clock_->now();
+    // against the duration.
+    Clock& clock = *pass_->clock;
+    const Seconds begin = pass_->last_end < Seconds{0} ? clock.now() : pass_->last_end;
+    Tensor gradient = pass_->make_gradient(parameter_);
+    const Seconds spent = clock.is_behind_host() ? Seconds{0} : clock.now() - begin;
+    clock.advance(std::max(Seconds{0}, pass_->duration(position_) - spent));
+    pass_->last_end = clock.now();
     return {std::move(grad_output), std::move(gradient)};
   }
 
  private:
-  Seconds duration_;
-  std::shared_ptr<Seconds> last_end_;
-  Clock* clock_;
-  MakeGradient make_gradient_;
+  std::shared_ptr<ReplayPass> pass_;
+  std::uint32_t position_;
+  std::uint32_t parameter_;
 };
 
 }  // namespace
@@ -95,24 +99,29 @@ ReplayModel::ReplayModel(std::shared_ptr<const ModelProfile> profile, int rank, 
 std::vector<Variable> ReplayModel::forward(const Batch& batch, Graph& graph) {
   graph.clock().advance(profile_->forward_time * options_.compute_scale);
 
+  const auto pass = std::make_shared<ReplayPass>();
+  pass->clock = &graph.clock();
+  pass->make_gradient = [this, step = batch.global_step](std::size_t p) {
+    const ProfileParameter& of = profile_->parameters[p];
+    Tensor gradient = Tensor::empty(of.shape, of.dtype, *device_);
+    if (!gradient.is_meta()) {
+      device_->fill_signed_powers(gradient, gradient_key(rank_, step, p), world_size_);
+    }
+    return gradient;
+  };
+  pass->duration = [this](std::size_t i) {
+    const auto ready = [&](std::size_t at) { return profile_->parameters[ready_order_[at]].ready; };
+    return (ready(i) - (i == 0 ? Seconds{0} : ready(i - 1))) * options_.compute_scale;
+  };
+
   // Backward runs from the newest node to the oldest, so the chain starts with the last gradient.
   Variable chain{Tensor::zeros({}, DType::kFloat32, *device_), nullptr};
-  const auto last_end = std::make_shared<Seconds>(-1);
   for (std::size_t i = ready_order_.size(); i-- > 0;) {
     const std::size_t p = ready_order_[i];
-    const ProfileParameter& parameter = profile_->parameters[p];
-    const Seconds before = i == 0 ? Seconds{0} : profile_->parameters[ready_order_[i - 1]].ready;
-    const auto make_gradient = [this, p, step = batch.global_step] {
-      const ProfileParameter& of = profile_->parameters[p];
-      Tensor gradient = Tensor::empty(of.shape, of.dtype, *device_);
-      device_->fill_signed_powers(gradient, gradient_key(rank_, step, p), world_size_);
-      return gradient;
-    };
+    NodePtr leaf = graph.leaf(parameters_[p]).node;
     chain = graph.record(
         std::move(chain.data),
-        std::make_shared<ReplayNode>(std::move(chain.node), graph.leaf(parameters_[p]).node,
-                                     (parameter.ready - before) * options_.compute_scale, last_end,
-                                     graph.clock(), make_gradient));
+        std::make_shared<ReplayNode>(std::move(chain.node), std::move(leaf), pass, i, p));
   }
   return {std::move(chain)};
 }

@@ -24,7 +24,7 @@ AdamW::AdamW(std::vector<ParameterGroup> groups) : Optimizer(base_groups(groups)
   for (const ParameterGroup& group : groups) {
     check(group.options);
     options_.push_back(group.options);
-    state_.emplace_back(group.parameters.size());
+    state_.emplace_back(state_size(group.parameters));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -39,6 +40,13 @@ class Optimizer {
 
   static bool is_updated(const Parameter& parameter) {
     return parameter.grad.defined() && !parameter.data.is_meta();
+  }
+
+  /// Number of states that a group needs: one per parameter, or none if all are on the meta device.
+  static std::size_t state_size(const std::vector<ParameterPtr>& parameters) {
+    const bool all_meta = std::ranges::all_of(
+        parameters, [](const ParameterPtr& parameter) { return parameter->data.is_meta(); });
+    return all_meta ? 0 : parameters.size();
   }
 
   /// The part of a concrete optimizer's groups that the base class keeps.

@@ -26,7 +26,7 @@ Sgd::Sgd(std::vector<ParameterGroup> groups) : Optimizer(base_groups(groups)) {
   for (const ParameterGroup& group : groups) {
     check(group.options);
     options_.push_back(group.options);
-    momentum_buffers_.emplace_back(group.parameters.size());
+    momentum_buffers_.emplace_back(state_size(group.parameters));
   }
 }
 

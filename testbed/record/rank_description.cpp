@@ -6,6 +6,17 @@
 #include "gradsync/ddp/replica_check.hpp"
 
 namespace gradsync {
+namespace {
+
+/// The tensor that is trained under the name of `shown`, which DDP sees at position `i`.
+const Tensor& trained_tensor(const std::vector<ParameterPtr>& trained, const ParameterPtr& shown,
+                             std::size_t i) {
+  if (i < trained.size() && trained[i] == shown) return shown->data;
+  const auto found = std::ranges::find(trained, shown->name(), &Parameter::name);
+  return found == trained.end() ? shown->data : (*found)->data;
+}
+
+}  // namespace
 
 void describe_plan(ReportKeeper& keeper, const RankPlan& plan, const Model& model) {
   keeper.update([&](RankReport& report) {
@@ -26,19 +37,21 @@ void describe_plan(ReportKeeper& keeper, const RankPlan& plan, const Model& mode
 std::vector<Tensor> describe_tensors(ReportKeeper& keeper, const Model& model,
                                      const Model& ddp_model) {
   std::vector<Tensor> tensors;
-  std::vector<std::string> lines;
-  for (const ParameterPtr& shown : ddp_model.parameters()) {
-    lines.push_back(describe_tensor("parameter", shown->name(), shown->data));
-    const auto trained =
-        std::find_if(model.parameters().begin(), model.parameters().end(),
-                     [&](const ParameterPtr& p) { return p->name() == shown->name(); });
-    tensors.push_back(trained == model.parameters().end() ? shown->data : (*trained)->data);
-  }
-  for (const BufferPtr& buffer : ddp_model.buffers()) {
-    lines.push_back(describe_tensor("buffer", buffer->name, buffer->data));
-    tensors.push_back(buffer->data);
+  const std::vector<ParameterPtr>& shown = ddp_model.parameters();
+  if (!shown.front()->data.is_meta()) {
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      tensors.push_back(trained_tensor(model.parameters(), shown[i], i));
+    }
+    for (const BufferPtr& buffer : ddp_model.buffers()) tensors.push_back(buffer->data);
   }
   if (keeper.keeps_detail()) {
+    std::vector<std::string> lines;
+    for (const ParameterPtr& parameter : shown) {
+      lines.push_back(describe_tensor("parameter", parameter->name(), parameter->data));
+    }
+    for (const BufferPtr& buffer : ddp_model.buffers()) {
+      lines.push_back(describe_tensor("buffer", buffer->name, buffer->data));
+    }
     keeper.update([&](RankReport& report) {
       report.tensors = std::move(lines);
       report.buffer_count = std::ssize(ddp_model.buffers());
@@ -58,9 +71,12 @@ void describe_buckets(ReportKeeper& keeper, const DistributedDataParallel& ddp) 
     report.comm_hook = ddp.comm_hook();
     report.rebuilt_buckets = ddp.has_rebuilt_buckets();
     report.buckets.clear();
+    const bool keeps_names = keeper.keeps_detail() || report.rank == 0;
     for (BucketInfo& bucket : ddp.buckets()) {
+      if (!keeps_names) bucket.parameters.clear();
       report.buckets.push_back(
           {bucket.index, bucket.bytes, bucket.elements, std::move(bucket.parameters)});
+      report.buckets.back().parameters.shrink_to_fit();
     }
   });
 }
