@@ -1,6 +1,7 @@
 #include "gradsync/backends/gloo/gloo_connect.hpp"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
@@ -115,6 +117,35 @@ LocalAddress address_towards(const std::string& host) {
   throw Error(ErrorCode::kUsage, fmt::format("this machine has no route to MASTER_ADDR {}", host));
 }
 
+/// The names of this machine's network interfaces that are up.
+std::vector<std::string> interfaces() {
+  std::vector<std::string> names;
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return names;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    const std::string name = entry->ifa_name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+/// Refuses an interface that this machine does not have, or that is not the name of one.
+void check_interface(int rank, const std::string& interface) {
+  const std::vector<std::string> known = interfaces();
+  if (known.empty() || std::find(known.begin(), known.end(), interface) != known.end()) return;
+  const bool is_pattern = interface.find_first_of("^=,:* ") != std::string::npos;
+  throw Error(
+      ErrorCode::kMisuse,
+      fmt::format("rank {}: \"{}\" is not a network interface of this machine, which has {}. {}",
+                  rank, interface, fmt::join(known, ", "),
+                  is_pattern ? "gloo.interface and GLOO_SOCKET_IFNAME take the name of one "
+                               "interface; lists, ^NAME and =NAME are the syntax of "
+                               "NCCL_SOCKET_IFNAME"
+                             : "Set gloo.interface or GLOO_SOCKET_IFNAME to one of them, on each "
+                               "node to its own"));
+}
+
 gloo::transport::tcp::attr device_attributes(const RankEnvironment& environment,
                                              const std::string& interface) {
   gloo::transport::tcp::attr attributes;
@@ -122,7 +153,10 @@ gloo::transport::tcp::attr device_attributes(const RankEnvironment& environment,
   if (interface.empty()) {
     attributes.iface = process_environment("GLOO_SOCKET_IFNAME").value_or("");
   }
-  if (!attributes.iface.empty()) return attributes;
+  if (!attributes.iface.empty()) {
+    check_interface(environment.rank, attributes.iface);
+    return attributes;
+  }
   const LocalAddress local = address_towards(environment.master_addr);
   if (local.loopback && environment.local_world_size < environment.world_size) {
     throw Error(ErrorCode::kUsage,

@@ -132,7 +132,7 @@ RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironme
     come_to_rendezvous(scenario.faults, scenario.imperfections, environment.rank, clock,
                        sleep_for_ever);
     job = open_job_store(environment, scenario.timeout);
-    join_all_ranks(*job.store, environment.rank, environment.world_size, scenario.timeout);
+    join_job(job, environment, scenario.timeout);
     RankProcess process(scenario, environment, options, job, termination, result.report);
     backend(process);
   } catch (const std::exception& e) {
@@ -142,7 +142,13 @@ RankProcessResult run_rank_process(const Scenario& scenario, const RankEnvironme
   result.terminated = termination.terminated();
   result.report.peak_rss_bytes = peak_rss_bytes();
   if (!options.run_directory.empty()) write_report_file(options.run_directory, result.report);
-  if (!job.store) return result;
+  if (!job.store) {
+    // The start failed, and the verdict is that of this rank alone.
+    if (options.gather_reports && environment.rank == 0) {
+      result.all_reports = only_report(result.report, environment.world_size);
+    }
+    return result;
+  }
   try {
     if (options.gather_reports) {
       publish_report(*job.store, result.report, kFarewell);

@@ -79,6 +79,14 @@ std::vector<RankReport> read_report_files(const std::string& run_directory, int 
   return reports;
 }
 
+std::vector<RankReport> only_report(const RankReport& report, int world_size) {
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < world_size; ++rank) {
+    reports.push_back(rank == report.rank ? report : no_report(rank));
+  }
+  return reports;
+}
+
 void publish_report(Store& store, const RankReport& report, Seconds timeout) {
   set_large(store, report_key(report.rank), to_text(report), timeout);
 }

@@ -19,6 +19,9 @@ void write_dump_file(const std::string& run_directory, const RankReport& report)
 /// and nothing else.
 std::vector<RankReport> read_report_files(const std::string& run_directory, int world_size);
 
+/// The reports of a job of which only `report` is known.
+std::vector<RankReport> only_report(const RankReport& report, int world_size);
+
 /// Puts this rank's report in the store.
 void publish_report(Store& store, const RankReport& report, Seconds timeout);
 /// On one rank: the reports of all ranks, by rank. Ranks whose report is missing at the `timeout`

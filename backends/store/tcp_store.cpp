@@ -31,6 +31,9 @@ Deadline deadline_after(Seconds timeout) {
 /// what is still in flight on it.
 struct DeadlineReached {};
 
+/// Something listens on the port, but it does not speak the store's protocol.
+struct NotAStore {};
+
 /// One TCP connection with deadlines, used by one thread at a time (except `interrupt`).
 class Connection {
  public:
@@ -56,12 +59,16 @@ class Connection {
 
     // The answer to the ping proves that a store is listening, not just an open socket.
     const auto nonce = static_cast<std::uint32_t>(std::random_device{}());
-    write(Writer(Opcode::kValidate).number(kMagic).take() +
-              Writer(Opcode::kPing).number(nonce).take(),
-          deadline);
-    if (read_number<std::uint32_t>(deadline) != nonce) {
-      throw asio::system_error(asio::error::connection_refused, "not a store");
+    bool is_store = false;
+    try {
+      write(Writer(Opcode::kValidate).number(kMagic).take() +
+                Writer(Opcode::kPing).number(nonce).take(),
+            deadline);
+      is_store = read_number<std::uint32_t>(deadline) == nonce;
+    } catch (const DeadlineReached&) {
+    } catch (const asio::system_error&) {
     }
+    if (!is_store) throw NotAStore{};
   }
 
   void write(const std::string& bytes, Deadline deadline) {
@@ -217,6 +224,9 @@ std::shared_ptr<Connection> TcpStore::Impl::connect(Deadline deadline) {
       connection->connect(host, port, deadline);
       return connection;
     } catch (const DeadlineReached&) {
+    } catch (const NotAStore&) {
+      if (closed) throw asio::system_error(asio::error::operation_aborted);
+      reason = "a connection was accepted, but what answers is not a store";
     } catch (const asio::system_error& e) {
       if (closed) throw;
       reason = e.code().message();

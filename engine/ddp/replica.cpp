@@ -5,21 +5,22 @@
 #include <algorithm>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/core/name_pattern.hpp"
 #include "gradsync/ddp/replica_check.hpp"
 
 namespace gradsync {
 namespace {
 
 bool is_ignored(const DdpOptions& options, const std::string& name) {
-  return std::ranges::find(options.params_and_buffers_to_ignore, name) !=
-         options.params_and_buffers_to_ignore.end();
+  return std::ranges::any_of(options.params_and_buffers_to_ignore,
+                             [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
 void check_ignored_names(const std::vector<ParameterPtr>& parameters,
                          const std::vector<BufferPtr>& buffers, const DdpOptions& options,
                          int rank) {
   for (const std::string& name : options.params_and_buffers_to_ignore) {
-    const auto has_name = [&](const auto& owner) { return owner == name; };
+    const auto has_name = [&](const auto& owner) { return matches(name, owner); };
     if (std::ranges::any_of(parameters, has_name, [](const auto& p) { return p->name(); }) ||
         std::ranges::any_of(buffers, has_name, [](const auto& b) { return b->name; })) {
       continue;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include <fmt/format.h>
@@ -52,6 +53,48 @@ bool contains(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+/// The ranks that a sentence begins with: {0, 2, 3} for "ranks 0, 2-3: ...".
+std::vector<int> ranks_named_first(const std::string& sentence) {
+  std::vector<int> ranks;
+  if (!sentence.starts_with("rank ") && !sentence.starts_with("ranks ")) return ranks;
+  const char* at = sentence.data() + sentence.find(' ') + 1;
+  const char* end = sentence.data() + std::min(sentence.find(':'), sentence.size());
+  while (at < end) {
+    int first = 0;
+    auto parsed = std::from_chars(at, end, first);
+    if (parsed.ec != std::errc()) return {};
+    int last = first;
+    if (parsed.ptr < end && *parsed.ptr == '-') {
+      parsed = std::from_chars(parsed.ptr + 1, end, last);
+      if (parsed.ec != std::errc()) return {};
+    }
+    for (int rank = first; rank <= last; ++rank) ranks.push_back(rank);
+    at = std::find_if(parsed.ptr, end, [](char c) { return c >= '0' && c <= '9'; });
+  }
+  return ranks;
+}
+
+/// Whom `failed` blames, and all ranks that failed with the same words: what every rank has wrong
+/// is the configuration's.
+std::vector<int> failed_alike(const Digest& digest, const RankView& failed) {
+  const auto words = [](const RankView& view) {
+    const std::string& error = view.report->error;
+    return error.substr(std::min(error.find(": "), error.size()));
+  };
+  std::vector<int> ranks = ranks_named_first(failed.report->error);
+  std::erase_if(ranks, [&](int rank) { return rank >= static_cast<int>(digest.ranks.size()); });
+  if (ranks.empty()) ranks = {failed.rank};
+  for (const RankView& view : digest.ranks) {
+    // A sentence that the ranks share names those to blame; others have it in their own name.
+    const bool own = view.report != nullptr &&
+                     ranks_named_first(view.report->error) == std::vector<int>{view.rank};
+    if (own && words(view) == words(failed)) ranks.push_back(view.rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 }  // namespace
 
 /// A rank whose process ended with its own error before all ranks had met: it could not host or
@@ -74,10 +117,13 @@ std::optional<Diagnosis> find_start_failed(const Digest& digest) {
   }
   if (failed == nullptr) return std::nullopt;
   Diagnosis diagnosis = make_diagnosis(DiagnosisKind::kStartFailed, "crash");
-  diagnosis.ranks = {failed->rank};
+  diagnosis.ranks = failed_alike(digest, *failed);
   diagnosis.because = failed->report->error;
-  diagnosis.first_cause = fmt::format("rank {} failed before all ranks had met", failed->rank);
-  diagnosis.first_symptom = "the others wait at the rendezvous";
+  diagnosis.first_cause =
+      fmt::format("{} failed before all ranks had met", rank_list(diagnosis.ranks));
+  diagnosis.first_symptom = diagnosis.ranks.size() == digest.ranks.size()
+                                ? "no rank gets past the rendezvous"
+                                : "the others wait at the rendezvous";
   return diagnosis;
 }
 

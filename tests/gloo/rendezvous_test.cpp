@@ -64,8 +64,8 @@ TEST_CASE("rendezvous: a rank that does not come is named, and so are those that
   }
   for (auto& rank : ranks) {
     const std::string text = rank.get();
-    CHECK_THAT(text, test::contains("4 of 6 ranks came (rank 0-2, 5)"));
-    CHECK_THAT(text, test::contains("missing: rank 3-4"));
+    CHECK_THAT(text, test::contains("4 of 6 ranks came (ranks 0-2, 5)"));
+    CHECK_THAT(text, test::contains("missing: ranks 3-4"));
   }
 }
 
@@ -75,9 +75,9 @@ TEST_CASE("rendezvous: two processes with one rank, and two opinions about the w
   CHECK_THAT(error_of([&] { join_all_ranks(*store, 0, 2, Seconds(0.05)); }, ErrorCode::kTimeout),
              test::contains("missing: rank 1"));
   store->set("joined/1", "elsewhere, process 1", kPlenty);
-  CHECK_THAT(error_of([&] { join_all_ranks(*store, 1, 2, kPlenty); }, ErrorCode::kUsage),
+  CHECK_THAT(error_of([&] { join_all_ranks(*store, 1, 2, kPlenty); }, ErrorCode::kMisuse),
              test::contains("two processes were started as rank 1"));
-  CHECK_THAT(error_of([&] { join_all_ranks(*store, 2, 3, kPlenty); }, ErrorCode::kUsage),
+  CHECK_THAT(error_of([&] { join_all_ranks(*store, 2, 3, kPlenty); }, ErrorCode::kMisuse),
              test::contains("WORLD_SIZE"));
 }
 

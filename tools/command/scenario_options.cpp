@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "gradsync/core/error.hpp"
+#include "gradsync/testbed/rank/parameter_names.hpp"
 #include "tools/command/backend_registry.hpp"
 
 namespace gradsync {
@@ -63,7 +64,9 @@ std::vector<ScenarioOverride> overrides_of(const ScenarioOptions& options) {
 }
 
 Scenario load_scenario(const std::string& file, const ScenarioOptions& options) {
-  return load_scenario(file, overrides_of(options));
+  Scenario scenario = load_scenario(file, overrides_of(options));
+  check_parameter_names(scenario, file);
+  return scenario;
 }
 
 }  // namespace gradsync

@@ -74,5 +74,5 @@ TEST_CASE("ranks that do not come are named when the time is up") {
        "--out \"$2\"",
        gradsync::test::command_path(), shipped("quickstart.json"), directory.path() / "out"});
   CHECK(result.exit_status == 4);
-  CHECK_THAT(result.err, contains("missing: rank 1-2"));
+  CHECK_THAT(result.err, contains("missing: ranks 1-2"));
 }
